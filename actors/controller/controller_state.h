@@ -142,10 +142,9 @@ struct JobRecord {
   // The restart budget of the job's actors and roles.
   scheduler::RestartLadder ladder;
   std::int64_t submitted = 0;  // order in the queue
-  // Set for a job that was taken up by an exchange that meets its actors that live (TakeUpJobs).
-  // Ranks know at which endpoints the former exchange served payloads.
+  // Set for a job that was taken up, and whose exchange meets its actors that live (TakeUpJobs).
   bool follows = false;
-  std::vector<std::string> bulk;
+  std::vector<std::string> bulk;  // where the former exchange served payloads, as ranks know
   // Actors of the controller before this one that were not adopted, and the nodes of their ranks.
   // Their ends are remembered once the job starts anew, so that the next controller waits as well.
   std::vector<ActorEnded> former;

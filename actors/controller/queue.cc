@@ -36,6 +36,15 @@ Reason why_not_placed(const ActorRecord& actor, const std::map<std::string, Node
   return no_room;
 }
 
+std::vector<const RankRecord*> living_nccl_ranks(const JobRecord& job) {
+  std::vector<const RankRecord*> living;
+  for (const auto& [name, actor] : job.actors)
+    if (job.shape.nccl_roles.contains(actor.role))
+      for (const RankRecord& rank : actor.ranks)
+        if (rank.alive) living.push_back(&rank);
+  return living;
+}
+
 // The version of the living ranks of NCCL; empty if there is none, or none of their nodes is back.
 // All ranks of one communicator must have the same version, so living ranks fix it for those that
 // start later.
@@ -44,25 +53,19 @@ std::string nccl_version_in_use(const ControllerState& state, const JobRecord& j
       job.shape.nccl_roles, [&](const messages::Role& role) { return any_lives(job, role); });
   if (!some_live) return "";
   if (!job.nccl_version.empty()) return job.nccl_version;
-  for (const auto& [name, actor] : job.actors)
-    if (job.shape.nccl_roles.contains(actor.role))
-      for (const RankRecord& rank : actor.ranks)
-        if (const std::string version = nccl_version_of(state.nodes.at(rank.node));
-            rank.alive && !version.empty())
-          return version;
+  for (const RankRecord* rank : living_nccl_ranks(job))
+    if (const std::string version = nccl_version_of(state.nodes.at(rank->node)); !version.empty())
+      return version;
   return "";
 }
 
-// Set while ranks of NCCL that live are all on nodes that are not back yet: their version is not
-// known (PL-4).
-std::optional<Reason> node_that_fixes_nccl(const ControllerState& state, const JobRecord& job) {
+// Set while a living rank of NCCL is on a node that is not back yet, so that its version is not
+// known (PL-4). The wait ends with the node's return, or with that rank.
+std::optional<std::string> node_of_nccl_awaited(const ControllerState& state,
+                                                const JobRecord& job) {
   if (!job.nccl_version.empty()) return std::nullopt;
-  for (const auto& [name, actor] : job.actors)
-    if (job.shape.nccl_roles.contains(actor.role))
-      for (const RankRecord& rank : actor.ranks)
-        if (rank.alive)
-          return scheduler::WaitingForNodes{
-              rank.node, state.actors_return_until.value_or(actor.report_deadline)};
+  for (const RankRecord* rank : living_nccl_ranks(job))
+    if (!state.nodes.at(rank->node).up) return rank->node;
   return std::nullopt;
 }
 
@@ -260,7 +263,7 @@ void start_waiting(Turn& turn, JobRecord& job) {
   if (job.line.queued.empty()) return;
   ControllerState& state = turn.state;
   job.nccl_version = nccl_version_in_use(state, job);
-  const auto nccl_awaited = node_that_fixes_nccl(state, job);
+  const auto nccl_awaited = node_of_nccl_awaited(state, job);
   const auto& queued = job.line.queued;
   for (auto next = queued.begin(); next != queued.end();) {
     const std::string actor_id = *next;
@@ -272,7 +275,9 @@ void start_waiting(Turn& turn, JobRecord& job) {
     if (const auto why = may_not_start(state, actor_id)) {
       wait_for(*why);
     } else if (nccl_awaited && job.shape.nccl_roles.contains(actor.role)) {
-      wait_for(*nccl_awaited);
+      wait_for(scheduler::InfeasibleShape{
+          actor_id + " needs the version of NCCL that its job's other processes on node " +
+          *nccl_awaited + " have, and that node is not back yet"});
     } else {
       auto placed = scheduler::place_next(state.found.room, gang_of(job, actor));
       if (const auto* assignment = std::get_if<scheduler::Assignment>(&placed)) {

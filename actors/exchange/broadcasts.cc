@@ -164,8 +164,8 @@ std::optional<std::string> Broadcasts::take(const messages::BroadcastEvents& eve
       event);
 }
 
-// Where exchanges follow one another quickly, a rank may say so twice to the last of them. It is in
-// none of the epochs of which it has heard by then, and answers where it is told to leave them.
+// A rank may send BroadcastUp twice to one exchange, where exchanges follow one another quickly. It
+// is in none of the epochs of which it has heard by then, and answers where it is told to leave.
 void Broadcasts::come_up_again(Peer& peer, const messages::BroadcastUp& up, Time now) {
   for (const auto& [epoch, told_to_leave] : peer.asked)
     if (!told_to_leave)

@@ -68,9 +68,10 @@ Exchange::Exchange(ExchangeConfig config, ExchangeLinks links, RunRecord& record
 
 // The core decides at once, so that the journal has the beginning of this exchange before anybody
 // is told anything. Lines of steps that the journal does not have are written again with those
-// steps.
+// steps. A run in its start may have an earlier attempt's lines, which TakeUpRun looks after.
 void Exchange::handle(actor::Context& cx, Begin) {
-  if (follows_) expect_kept(cx, record_.rewind_metrics(core_.ledger().next_commit()));
+  const bool starts = core_.state().facts().stage == RunStage::kStarting;
+  if (follows_ && !starts) expect_kept(cx, record_.rewind_metrics(core_.ledger().next_commit()));
   decide(cx);
 }
 

@@ -32,7 +32,8 @@ namespace tandem::exchange {
 struct Predecessor {
   DurableState state;
   FigureHistory figures;
-  bool has_earlier_attempt = false;  // the run was resumed before this state
+  // The journal has events of an attempt before the one of this state; set while that one starts.
+  bool has_earlier_attempt = false;
 };
 
 class ExchangeCore {

@@ -147,7 +147,7 @@ void learner_gone(Turn& turn, const ActorId& who) {
   end_broadcasts_of_learner(turn);
 }
 
-// One that is away is asked to publish once more where it owes that (LearnerBack).
+// A learner that is away is asked to publish once more when it is back (LearnerBack).
 void take(Turn& turn, const messages::Published& published) {
   if (!is_learner(turn.facts, published.from) || turn.seen.learner.away) return;
   if (const auto why = misfit(turn.view(), published)) return refuse(turn, published.from, *why);

@@ -104,10 +104,12 @@ NextExchange next_exchange(const controller::JobShape& shape, const fs::path& ru
   if (!read || !whole || !can_follow(run.facts()) || !is_of(run.facts().began, *shape.spec) ||
       !has_payloads(run.facts(), run_dir))
     return {};
-  const auto resumed = journal->has_earlier_attempt();
-  if (!resumed) return {};
   exchange::Predecessor before = run.predecessor();
-  before.has_earlier_attempt = *resumed;
+  if (run.facts().stage == exchange::RunStage::kStarting) {
+    const auto earlier = journal->has_earlier_attempt();
+    if (!earlier) return {};
+    before.has_earlier_attempt = *earlier;
+  }
   return {.follows = true, .before = std::move(before)};
 }
 

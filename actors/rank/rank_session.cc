@@ -101,8 +101,13 @@ class RankSession::ToController final : public actor::Target<messages::RankEvent
     const auto* listening = std::get_if<messages::RankListening>(&event);
     if (!listening) return now_.tell(std::move(event));
     session_.listening_.with([&](auto& kept) { kept = *listening; });
-    (void)now_.tell(std::move(event));  // where there is none now, the next one is told
-    return actor::Delivery::kAccepted;
+    const actor::Delivery sent = now_.tell(std::move(event));
+    // Where there is no controller now, the next one is told.
+    return sent == actor::Delivery::kGone ? actor::Delivery::kAccepted : sent;
+  }
+  std::uint64_t bytes_max() const override { return now_.bytes_max(); }
+  Error too_large(const messages::RankEvents& event) const override {
+    return now_.too_large(event);
   }
 
  private:
@@ -122,8 +127,9 @@ void RankSession::controller_met(const link::Hello& hello) {
   log::info("event=controller_met epoch={} pid={}", hello.incarnation.value, hello.pid);
   if (passing_.up) passing_.up(hello);
   const auto listening = listening_.with([](const auto& kept) { return kept; });
-  if (listening && controller().tell(*listening) != actor::Delivery::kAccepted)
-    log::warn("event=gang_endpoint_not_told");
+  if (!listening || controller().tell(*listening) == actor::Delivery::kAccepted) return;
+  log::error("event=gang_endpoint_not_told consequence=\"this process ends\"");
+  end(1);  // the other ranks would wait for it without an end
 }
 
 void RankSession::start() { link_->start(); }

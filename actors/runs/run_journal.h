@@ -51,7 +51,7 @@ class RunJournal {
                                  const exchange::FileLimits& limits = {});
   // Whether open() would take the journal of a run that is to go on. Writes nothing.
   static Result<void> check(const std::string& run_dir);
-  // Whether the run was resumed: it has rows of an earlier attempt than the newest.
+  // Whether there are rows of an attempt before the newest. Reads the whole table.
   Result<bool> has_earlier_attempt() const;
   // Opens the journal for reading alone: nothing is written.
   static Result<RunJournal> open_to_read(const std::string& run_dir);

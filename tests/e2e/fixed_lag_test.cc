@@ -285,18 +285,23 @@ TEST_F(FixedLag, AControllerAndAnAgentThatAreKilledManyTimesChangeNothing) {
   EXPECT_EQ(rows("kind = 'generated'"), rows("kind = 'admitted'")) << "no group twice";
 }
 
-// Each actor has one process in all, whatever that was at when a controller died.
+// Each actor has one process in all, whatever it does at the moment when a controller dies.
 TEST_F(FixedLag, ControllersThatDieWhileTheirJobStartsChangeNothing) {
   for (const int ranks : {1, 2}) {
     const Words gang{"learner.ranks=" + std::to_string(ranks)};
     const Home home;
     home.up();
-    ASSERT_EQ(home.run(Words{"submit"} + job(gang)).code, 0);
-    for (int i = 0; i < 3; ++i) {
+    ASSERT_EQ(home.run(Words{"submit"} + job(gang) + held(home, 40)).code, 0);
+    for (int i = 0; i < 4; ++i) {
       const json before = home.address();
       ASSERT_EQ(kill(before["pid"].get<pid_t>(), SIGKILL), 0);
       ASSERT_TRUE(home.next_controller(before["epoch"]));
+      if (i < 2) continue;
+      // The last one dies while the job trains.
+      const auto step = [&] { return home.json({"get", "jobs", kSmallId})["step"].get<int>(); };
+      ASSERT_TRUE(eventually([&] { return step() >= 5; }));
     }
+    let_go(home);
     EXPECT_EQ(home.run({"wait", kSmallId, "--for", "Succeeded", "--timeout", "90s"}).code, 0);
     home.down();
     EXPECT_EQ(sha_of(home.result_of(kSmallId)), ranks == 1 ? reference() : trained_sha(gang));
@@ -306,6 +311,9 @@ TEST_F(FixedLag, ControllersThatDieWhileTheirJobStartsChangeNothing) {
       EXPECT_TRUE(logs.insert(name.substr(0, name.rfind('.'))).second) << name;
     }
     EXPECT_EQ(std::ssize(logs), 2 + ranks);
+    EXPECT_GE(journal_value(home.run_dir(kSmallId),
+                            "SELECT count(*) FROM journal WHERE kind = 'followed'"),
+              1);
     home.expect_nothing_left();
   }
 }

@@ -153,10 +153,6 @@ Result<GangMeeting> prepare_meeting(const StartRank& start,
 Result<std::unique_ptr<collective::Collective>> meet(GangMeeting meeting, const StartRank& start) {
   if (start.ranks == 1) return std::unique_ptr<collective::Collective>();
   if (meeting.listener) return std::move(*meeting.listener).accept(meeting.spec, kGangTimeout);
-  // The controller died before it heard where rank 0 listens: another start mends that.
-  if (start.gang_endpoint.empty())
-    return Error{ErrorCode::kUnreachable, "nobody knows where rank 0 of the gang listens",
-                 start.actor, ""};
   const auto at = link::parse_endpoint(start.gang_endpoint);
   if (!at) return at.error();
   return collective::dial_gang(*at, start.rank, meeting.spec, kGangTimeout);

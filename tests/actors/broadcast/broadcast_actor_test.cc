@@ -237,8 +237,7 @@ TEST(BroadcastActor, EventsKeepTheirOrder_BA1) {
   });
 }
 
-// It says that it is up once NCCL is out of the epochs of the time before, of which it tells
-// nothing more.
+// It says that it is up once NCCL is out of the former epochs, of which it tells nothing more.
 TEST(BroadcastActor, LeavesTheEpochsOfAnExchangeThatHasDied) {
   World world(false);
   const auto happen = [&](Kind kind, std::uint64_t epoch) {
@@ -265,7 +264,7 @@ TEST(BroadcastActor, LeavesTheEpochsOfAnExchangeThatHasDied) {
   EXPECT_EQ(world.heard(), (std::vector<std::string>{"up 0", "joined 10"}));
 }
 
-// The exchange of now had asked it into an epoch, and waits for the answer.
+// The current exchange had asked it into an epoch, and waits for the answer.
 TEST(BroadcastActor, AnswersALeaveAlsoOfAnEpochThatItLeavesAlready) {
   World world(false);
   world.tell(invitation(9));

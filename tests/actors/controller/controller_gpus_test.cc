@@ -132,7 +132,7 @@ TEST(ControllerCore, PL4ARankWaitsForTheNodeWhoseVersionTheOthersHave) {
   after.must(TakeUpJobs{{{{shape, job, "runs/" + job, 1}, {}, /*follows=*/true}}, {}});
   after.node("b", 16, 3, kNewer);
   EXPECT_EQ(after.state_of(rollout), ActorState::kQueued);
-  EXPECT_STREQ(after.reason(rollout), "WaitingForNodes");
+  EXPECT_STREQ(after.reason(rollout), "InfeasibleShape");
   node::NodeUp back{"a", after.nodes.at("a").incarnation, 16, std::int64_t{1} << 40, 1};
   for (int i = 0; i < 3; ++i)
     back.gpus.push_back({.name = "GPU", .uuid = "a-" + std::to_string(i)});

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 
 #include "runtime/base/json.h"
 #include "runtime/base/log.h"
@@ -74,6 +75,46 @@ TEST(Resume, CutRunsEndWithABalancedLedger) {
     expect_both_lives_balance(*cluster, id);
   });
   EXPECT_GT(resumed_later, static_cast<int>(seeds_of(400)) / 2);
+}
+
+// What a controller remembers of a run that it resumes is little until the learner has restored it.
+TEST(Resume, ControllersThatDieInTheStartOfAResumedRunLoseNoneOfItsLines) {
+  int resumed = 0;
+  for_seeds(60, [&](std::uint64_t seed) {
+    SimulatedJob job = fixed_lag_job(seed, 1);
+    job.exchange.save.steps = 2;
+    job.load_max = 2s;
+    std::string weights;
+    {
+      auto undisturbed = cluster_of(seed);
+      weights = weights_of(*undisturbed, run_job(*undisturbed, job));
+    }
+    Rng rng(derive_seed(seed, "start"));
+    const auto run = cut_run(job, seed, 200 + rng.below(200));
+    if (run->record.result_json || run->checkpoints->checkpoints.empty()) return;
+    ++resumed;
+    auto cluster = cluster_of(seed + 1000);
+    run->weights = {};
+    const auto id = cluster->resume(run);
+    ASSERT_TRUE(id.has_value());
+    const auto starts = [&] {
+      return run->record.replayed.facts().stage == exchange::RunStage::kStarting;
+    };
+    cluster->run_until([&] { return starts(); }, kVirtualLimit);
+    for (int i = 0; i < 4 && starts(); ++i) {
+      cluster->restart_controller(Duration(rng.below(300'000'000)));
+      cluster->run_for(Duration(rng.below(500'000'000)));
+    }
+    run_to_end(*cluster, *id);
+    expect_both_lives_balance(*cluster, *id);
+    EXPECT_EQ(weights_of(*cluster, *id), weights);
+    std::set<std::int64_t> steps;
+    for (const std::string& line : run->record.metrics_lines)
+      steps.insert(parse_json(line)["step"].get<std::int64_t>());
+    for (std::int64_t step = 1; step <= job.exchange.budget.steps_total; ++step)
+      EXPECT_TRUE(steps.contains(step)) << "the line of step " << step << " is lost";
+  });
+  EXPECT_GT(resumed, static_cast<int>(seeds_of(60)) / 2);
 }
 
 TEST(Resume, RunCutTwiceEndsWithABalancedLedger) {

@@ -159,15 +159,20 @@ exchange::Predecessor MemoryRecord::predecessor() const {
   exchange::Predecessor predecessor = from_image.predecessor();
   CHECK(from_image.replay().contradiction() && predecessor.state.hash() == replayed.hash() &&
         "DU-4");
-  const auto figures_of = [this](exchange::FigureHistory figures) {
-    figures.forget_below(replayed.facts().learner.batches_from(), {});
-    return wire::encode(figures.image());
-  };
-  CHECK(figures_of(predecessor.figures) == figures_of(whole.predecessor().figures) && "DU-4");
   predecessor.has_earlier_attempt =
       std::ranges::count_if(entries, [](const auto& entry) {
         return std::holds_alternative<exchange::RunBegan>(entry.event);
       }) > 1;
+  // The image may be an earlier attempt's, which has forgotten more: its figures are those of all
+  // events again once the learner has restored the run.
+  const bool is_to_be_restored = predecessor.has_earlier_attempt && !replayed.facts().resumed;
+  const auto figures_of = [this](exchange::FigureHistory figures) {
+    figures.forget_below(replayed.facts().learner.batches_from(), {});
+    return wire::encode(figures.image());
+  };
+  CHECK((is_to_be_restored ||
+         figures_of(predecessor.figures) == figures_of(whole.predecessor().figures)) &&
+        "DU-4");
   return predecessor;
 }
 

@@ -80,10 +80,19 @@ TEST_F(Predecessor, OfWhichNothingIsJournalledLeavesItsActorsToTheNext) {
 
 TEST_F(Predecessor, IsFollowedAlsoInItsStartAndByRanksOfNccl) {
   journal(budget_of(spec_), 3);
-  EXPECT_TRUE(is_followed());
+  ASSERT_TRUE(is_followed());
+  EXPECT_FALSE(next().before->has_earlier_attempt);
   controller::JobShape shape = job_shape(spec_);
   shape.nccl_roles = {messages::Role::kLearner, messages::Role::kRollout};
   EXPECT_TRUE(next_exchange(shape, run_).before.has_value());
+}
+
+TEST_F(Predecessor, KnowsInItsStartThatItsRunIsResumed) {
+  journal(budget_of(spec_));
+  journal(budget_of(spec_), 1);
+  ASSERT_TRUE(is_followed());
+  EXPECT_EQ(next().before->state.facts().stage, exchange::RunStage::kStarting);
+  EXPECT_TRUE(next().before->has_earlier_attempt);
 }
 
 TEST_F(Predecessor, OfAnotherJobsSettingsIsNot) {
