@@ -331,8 +331,9 @@ void await_nodes(Turn& turn) {
   turn.send(WakeAt{*state.nodes_return_until});
   for (auto& [node, until] : state.nodes_awaited) {
     known_node(turn, node);
-    const bool has_former_ranks = std::ranges::any_of(
-        state.jobs, [&](const auto& job) { return job.second.former_nodes.contains(node); });
+    const bool has_former_ranks = std::ranges::any_of(state.jobs, [&name = node](const auto& job) {
+      return job.second.former_nodes.contains(name);
+    });
     until = has_former_ranks ? turn.now + state.away_max() : *state.nodes_return_until;
     turn.send(WakeAt{until});
   }

@@ -33,10 +33,12 @@ constexpr std::nullptr_t cut_at(const Message&) {
 
 template <class Inbox, class Message>
 void add(link::Outbox& outgoing, const ActorId& to, const actor::Ref<Inbox>& ref, Message message) {
-  if constexpr (std::is_null_pointer_v<decltype(cut_at(message))>)
+  if constexpr (std::is_null_pointer_v<decltype(cut_at(message))>) {
     outgoing.add(to, ref, std::move(message));
-  else
-    outgoing.add(to, ref, std::move(message), cut_at(message));
+  } else {
+    const auto list = cut_at(message);
+    outgoing.add(to, ref, std::move(message), list);
+  }
 }
 
 // All parts of a batch but the last say that more of it comes.

@@ -112,7 +112,7 @@ void SimulatedCluster::leave_exchanges() {
   for (const auto& [job, run] : runs_) {
     if (!run) continue;
     messages::for_each_peer(
-        [&]<class Peer> { directory_.withdraw(messages::exchange_port<Peer>(job)); });
+        [this, &id = job]<class Peer> { directory_.withdraw(messages::exchange_port<Peer>(id)); });
     run->record.on_events = nullptr;
     run->exchange = nullptr;
   }
