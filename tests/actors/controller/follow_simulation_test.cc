@@ -70,11 +70,7 @@ TEST(Follow, NothingIsDoneTwiceAndNobodyIsStartedAgain) {
       add_broadcasts(job);
       job.broadcasts = SimulatedBroadcasts{};
     }
-    std::string weights;
-    {
-      auto undisturbed = cluster_of(seed);
-      weights = weights_of(*undisturbed, run_job(*undisturbed, job));
-    }
+    const std::string weights = undisturbed_weights(seed, job);
     auto cluster = cluster_of(seed);
     std::string id;
     const auto run = submit(*cluster, job, id);
@@ -116,11 +112,7 @@ TEST(Follow, WhatHasBegunGoesOnAlsoWhileTheJobStarts) {
       job.broadcasts = SimulatedBroadcasts{};
     }
     job.load_max = 2s;
-    std::string weights;
-    {
-      auto undisturbed = cluster_of(seed);
-      weights = weights_of(*undisturbed, run_job(*undisturbed, job));
-    }
+    const std::string weights = undisturbed_weights(seed, job);
     auto cluster = cluster_of(seed);
     std::string id;
     const auto run = submit(*cluster, job, id);

@@ -84,11 +84,7 @@ TEST(Resume, ControllersThatDieInTheStartOfAResumedRunLoseNoneOfItsLines) {
     SimulatedJob job = fixed_lag_job(seed, 1);
     job.exchange.save.steps = 2;
     job.load_max = 2s;
-    std::string weights;
-    {
-      auto undisturbed = cluster_of(seed);
-      weights = weights_of(*undisturbed, run_job(*undisturbed, job));
-    }
+    const std::string weights = undisturbed_weights(seed, job);
     Rng rng(derive_seed(seed, "start"));
     const auto run = cut_run(job, seed, 200 + rng.below(200));
     if (run->record.result_json || run->checkpoints->checkpoints.empty()) return;

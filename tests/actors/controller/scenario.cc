@@ -323,4 +323,9 @@ std::string weights_of(SimulatedCluster& cluster, const std::string& job) {
   return result ? parse_json(*result)["weights_sha256"].get<std::string>() : "";
 }
 
+std::string undisturbed_weights(std::uint64_t seed, const SimulatedJob& job) {
+  auto cluster = cluster_of(seed);
+  return weights_of(*cluster, run_job(*cluster, job));
+}
+
 }  // namespace tandem::controller

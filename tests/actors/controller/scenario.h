@@ -77,5 +77,7 @@ void expect_success(SimulatedCluster& cluster, const std::string& job);
 void expect_evaluated(SimulatedCluster& cluster, const std::string& job);  // every prompt, EX-3
 
 std::string weights_of(SimulatedCluster& cluster, const std::string& job);  // weights_sha256
+// Those of the job where nothing disturbs it.
+std::string undisturbed_weights(std::uint64_t seed, const SimulatedJob& job);
 
 }  // namespace tandem::controller
