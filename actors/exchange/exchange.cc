@@ -65,15 +65,14 @@ Exchange::Exchange(ExchangeConfig config, ExchangeLinks links, RunRecord& record
     : links_(std::move(links)),
       record_(record),
       payload_store_(payload_store),
-      core_(std::move(config), std::move(before), now),
-      follows_(true) {}
+      core_(std::move(config), std::move(before), now) {}
 
 // The core decides at once, so that the journal has the beginning of this exchange before anybody
 // is told anything. Lines of steps that the journal does not have are written again with those
 // steps. A run in its start may have an earlier attempt's lines, which TakeUpRun looks after.
 void Exchange::handle(actor::Context& cx, Begin) {
-  const bool starts = core_.state().facts().stage == RunStage::kStarting;
-  if (follows_ && !starts) expect_kept(cx, record_.rewind_metrics(core_.ledger().next_commit()));
+  if (core_.state().facts().stage != RunStage::kStarting)
+    expect_kept(cx, record_.rewind_metrics(core_.ledger().next_commit()));
   decide(cx);
 }
 

@@ -104,7 +104,6 @@ class Exchange {
   RunRecord& record_;
   PayloadStore& payload_store_;
   ExchangeCore core_;
-  const bool follows_ = false;
   WaitingWrites writes_;
   bool room_due_ = false;       // the run stands still: a timer is set, or its turn is under way
   link::Outbox outgoing_;       // to ranks

@@ -56,10 +56,10 @@ const Key kKeys[] = {
     {.path = "record",
      .field = [](J& j) { return slot(j.record); },
      .description =
-         "`replay`: the run writes each batch that it trains into the folder `replay` of its run "
-         "directory, the newest up to `retention.replay_bytes`. From these `tandem replay` trains "
-         "the same weights again. `recorded_bytes` in `result.json` is the size of that folder. "
-         "`none`: no batch is kept."},
+         "`replay`: the run keeps each batch that it trains in the folder `replay` of its run "
+         "directory, so that `tandem replay` can train the same weights again. The oldest batches "
+         "go once the folder has more than `retention.replay_bytes`. `recorded_bytes` in "
+         "`result.json` is the folder's size. `none`: no batch is kept."},
 
     // Section `model`.
     {.path = "model.path",

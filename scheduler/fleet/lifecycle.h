@@ -100,7 +100,7 @@ struct AgentLost {
   Time until;            // after which they count as lost with their node
   bool cut_off = false;  // or the node cannot be reached, and they may work on
 };
-// A rank fits no node, even an empty one: more waiting does not help.
+// A rank fits none of the nodes that are there, not even one that is empty.
 struct InfeasibleShape {
   std::string arithmetic;  // "needs 3.0 CPUs per rank; the largest node has 2.0 CPUs"
 };

@@ -153,8 +153,8 @@ TEST_F(ByNccl, HangsCostTheJobNoStep) {
   expect_ledger_balances(home.run_dir(kSmallId), home.result_of(kSmallId));
 }
 
-// Nobody else is started again: the ranks leave the epochs of the time before, and the next
-// exchange has them form new ones.
+// Nobody else is started again: the ranks leave the epochs of the former exchange, and the next one
+// has them form new ones.
 TEST_F(ByNccl, AControllerDiesAndTheWeightsAreBroadcastAgain) {
   constexpr int kSteps = 40;
   home.up();

@@ -77,7 +77,8 @@ TEST(Resume, CutRunsEndWithABalancedLedger) {
   EXPECT_GT(resumed_later, static_cast<int>(seeds_of(400)) / 2);
 }
 
-// What a controller remembers of a run that it resumes is little until the learner has restored it.
+// Until the learner has restored a checkpoint, the journal of the new attempt says that no step is
+// trained. The lines of the earlier attempt's steps must stay all the same.
 TEST(Resume, ControllersThatDieInTheStartOfAResumedRunLoseNoneOfItsLines) {
   int resumed = 0;
   for_seeds(60, [&](std::uint64_t seed) {
