@@ -379,6 +379,9 @@ std::pair<std::string, std::string> reason_of_node(const controller::NodeRecord&
   }
   if (!node.up) return {"NodeLost", scheduler::message(scheduler::NodeLost{node.name}, now)};
   if (node.cordoned) return {"Cordoned", "takes no new actors: " + *node.cordoned};
+  for (std::size_t i = 0; i < node.gpus.size(); ++i)
+    if (const auto& why = node.gpus[i].cordoned)
+      return {"GpuCordoned", "GPU " + std::to_string(i) + " takes no new actors: " + *why};
   return {"Working", "all is well"};
 }
 
@@ -398,6 +401,8 @@ json node_json(const controller::NodeRecord& node, Time now) {
                        {"cpu_affinity", gpu.cpu_affinity},
                        {"numa_affinity", gpu.numa_affinity},
                        {"links", links},
+                       {"gone", node.gpus[i].gone},
+                       {"cordoned", node.gpus[i].cordoned ? json(*node.gpus[i].cordoned) : json()},
                        {"leased", gpus(scheduler::kWholeGpu - node.gpus[i].free_milli)}});
   }
   const auto [reason, message] = reason_of_node(node, now);

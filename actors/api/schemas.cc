@@ -212,6 +212,8 @@ Schema node_schema() {
                              {"cpu_affinity", text()},
                              {"numa_affinity", text()},
                              {"links", list_of(text()), "The way to each GPU of the node."},
+                             {"gone", boolean(), "The node does not find it any more."},
+                             {"cordoned", nullable(text()), "Why it takes no new actors."},
                              {"leased", number(), "The share that ranks hold, from 0 to 1."}});
   const Schema held = object({{"cpus", number()}, {"gpus", number()}, {"memory_bytes", integer()}});
   const Schema nccl = object({{"version", text()}, {"path", text()}, {"shares_gpus", boolean()}});

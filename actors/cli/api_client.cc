@@ -21,6 +21,7 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* kRoot = "/api/v1";
+constexpr const char* kAddressFile = "controller.json";
 constexpr Duration kLookAtFileEvery = std::chrono::milliseconds(500);
 constexpr const char* kHowToStart =
     "`tandem up` starts a cluster here; `tandem run JOB.yaml` needs none";
@@ -73,6 +74,23 @@ Result<json> to_json(const Result<std::string>& text) {
   return body;
 }
 
+// Whether the controller of this state folder had begun and a node starts it again if it ends.
+bool is_kept(const std::filesystem::path& folder) {
+  std::error_code ignored;
+  return std::filesystem::exists(folder / kAddressFile, ignored) &&
+         FileLock::owner(folder / "node.lock").has_value();
+}
+
+// Where the controller listened before; another program may do so by now.
+link::Endpoint former_endpoint(const std::filesystem::path& folder) {
+  const auto file = read_file(folder / kAddressFile);
+  const json description = file ? parse_json(*file) : json();
+  for (const char* key : {"http", "former_http"})
+    if (const auto at = description.find(key); at != description.end() && at->is_string())
+      if (auto endpoint = link::parse_endpoint(at->get<std::string>())) return *endpoint;
+  return {.host = "127.0.0.1", .port = 1};
+}
+
 }  // namespace
 
 std::filesystem::path tandem_home() { return state_folder(); }
@@ -88,8 +106,18 @@ Result<ApiAddress> resolve_address(const std::optional<std::string>& flag) {
   return found;
 }
 
+Result<ApiAddress> await_address(const std::optional<std::string>& flag) {
+  auto found = resolve_address(flag);
+  if (flag || environment("TANDEM_ADDRESS")) return found;
+  const std::filesystem::path home = tandem_home();
+  for (const Time give_up = steady_now() + kReconnectWithin;
+       !found && is_kept(home) && steady_now() < give_up; found = resolve_address(flag))
+    (void)http::await_server(former_endpoint(home), kLookAtFileEvery);  // with a pause
+  return found;
+}
+
 Result<ApiAddress> address_in(const std::filesystem::path& folder) {
-  const std::filesystem::path path = folder / "controller.json";
+  const std::filesystem::path path = folder / kAddressFile;
   const auto file = read_file(path);
   const json description = file ? parse_json(*file) : json();
   const auto owner = FileLock::owner(folder / "controller.lock");
@@ -146,7 +174,7 @@ auto ApiClient::outliving_a_restart(Ask ask) const -> decltype(ask()) {
     auto answer = ask();
     const bool lost = !answer && answer.error().code == ErrorCode::kUnreachable;
     if (!lost) answered_ = true;
-    if (!lost || !answered_) return answer;
+    if (!lost || !(answered_ || is_kept(address_.folder))) return answer;
     bool back = false;
     while (!back) {
       if (steady_now() >= give_up || !may_be_back()) return answer;

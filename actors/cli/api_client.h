@@ -18,9 +18,9 @@
 
 namespace tandem::cli {
 
-// A controller that has answered this client and then cannot be reached may be started again
-// (actors/main/controller_keeper.h): what only reads is asked again for so long, or for as long as
-// a request of this client may take.
+// A controller that cannot be reached may be started again, if a node keeps it
+// (actors/main/controller_keeper.h) or it has answered this client before: what only reads is asked
+// again for so long, or for as long as a request of this client may take.
 inline constexpr Duration kReconnectWithin = std::chrono::seconds(15);
 
 // How long a request waits for its answer, and a stream without a tick for its next line.
@@ -43,6 +43,8 @@ std::filesystem::path token_path(const std::filesystem::path& home);
 // a controller holds the lock beside it. kUnreachable when there is none. The token is
 // TANDEM_TOKEN, else the content of TANDEM_HOME/token, if that can be read.
 Result<ApiAddress> resolve_address(const std::optional<std::string>& flag);
+// Likewise; where a node keeps the controller of TANDEM_HOME, waits kReconnectWithin for it.
+Result<ApiAddress> await_address(const std::optional<std::string>& flag);
 
 // The controller of this state folder, likewise. Its token is that of TANDEM_HOME.
 Result<ApiAddress> address_in(const std::filesystem::path& folder);

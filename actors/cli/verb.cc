@@ -18,7 +18,7 @@ Result<int> call_api(const VerbContext& context, ApiClient api, const ApiCall& c
 }  // namespace
 
 Result<int> with_api(const VerbContext& context, AnsweredBy answered_by, const ApiCall& call) {
-  auto address = resolve_address(context.address);
+  auto address = await_address(context.address);
   // kUnreachable: no address is given, and no controller runs here.
   if (!address && address.error().code == ErrorCode::kUnreachable && context.offline &&
       answered_by == AnsweredBy::kRunsAsWell) {

@@ -177,7 +177,7 @@ void rank_gone(Turn& turn, JobRecord& job, ActorRecord& actor, std::int32_t rank
   if (first) {
     if (!actor.ending) actor.ending = why;
     if (!job.outcome && !scheduler::is_final(job.status.state))
-      note_death(turn, job, actor, record.node, *actor.ending);
+      note_death(turn, job, actor, record, *actor.ending);
     const std::string cause = scheduler::message(*actor.ending, turn.now);
     if (program_of(job.shape, actor.role))
       turn.send(FailAsks{{actor.name, actor.incarnation, rank}, cause});

@@ -1,15 +1,16 @@
-// Nodes that the controller itself cordons, because actors keep dying on them and work elsewhere
-// (scheduler/fleet/node_deaths.h). Such a cordon is a preference: it is made only while others have
-// room for what waits, and lifted where a job would stand still without the node. What runs on the
-// node goes on. The deaths are counted anew by each controller; a cordon outlives it as any other.
+// Nodes and GPUs that the controller itself cordons, because actors keep dying there and work
+// elsewhere (scheduler/fleet/node_deaths.h). Such a cordon is a preference: it is made only while
+// there is other room for what waits, and lifted where a job would stand still without it. What
+// runs there goes on. The deaths are counted anew by each controller; a cordon outlives it as any
+// other. A GPU is looked at before its node, and what died there no longer counts for the node.
 #pragma once
 
 #include "actors/controller/turn.h"
 
 namespace tandem::controller {
 
-// The incarnation of the actor ends, since its rank on `node` ended for `why`.
-void note_death(Turn& turn, const JobRecord& job, const ActorRecord& actor, const std::string& node,
+// The incarnation of the actor ends, since this rank of it ended for `why`.
+void note_death(Turn& turn, const JobRecord& job, const ActorRecord& actor, const RankRecord& rank,
                 const scheduler::Reason& why);
 // Lifts automatic cordons, after the schedule, where a queued job or a role of which nothing lives
 // has no room without them. Returns whether it did.

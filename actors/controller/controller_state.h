@@ -16,6 +16,7 @@
 
 #include "actors/controller/durable.h"
 #include "actors/controller/lookups.h"
+#include "actors/controller/node_record.h"
 #include "actors/messages/exchange.h"
 #include "actors/messages/rank.h"
 #include "actors/messages/roles.h"
@@ -168,37 +169,6 @@ bool has_worked(const JobRecord& job, const ActorRecord& actor);  // in any inca
 // that role.
 bool wanted(const JobRecord& job, const ActorRecord& actor);
 
-// One GPU of a node. Ranks hold it by its index, so a node keeps its GPUs while it is up.
-struct GpuRecord {
-  node::Gpu device;
-  std::int64_t free_milli = scheduler::kWholeGpu;  // the share that no living rank holds
-};
-
-// A node that was ever up, or on which actors of the controller before this one ran. A lost node
-// keeps its record.
-struct NodeRecord {
-  std::string name;
-  Incarnation incarnation;
-  scheduler::Resources total;
-  scheduler::Resources leased;  // by living ranks
-  // `leased` counts all GPUs together; each record has the share of its own.
-  std::vector<GpuRecord> gpus;
-  std::vector<std::string> gpus_unusable;  // other GPUs, each with the reason
-  std::string gpus_absent;                 // why the node has no GPU; empty if it has
-  node::NodeNccl nccl;
-  std::int64_t pid = 0;
-  bool up = false;       // its agent is heard
-  bool silent = false;   // its agent has a link and is not heard
-  bool awaited = false;  // it was up under the controller before this one, and may come back
-  Time since{};          // the last change of `up`
-  // Its agent has died or is silent, and ranks of it may work on: they are waited for until then.
-  std::optional<Time> agent_until;
-  std::optional<std::string> cordoned;  // why; set: the node takes no new actor
-  Incarnation refused;                  // the last other agent of this name that was refused
-  // Ranks of incarnations that are over, told to end; the node has no room before they have.
-  std::set<node::RankId> unwanted;
-};
-
 // All that the core keeps from one event to the next.
 struct ControllerState {
   ControllerState(std::uint64_t seed, const DurableState& restored, Duration grace)
@@ -226,7 +196,7 @@ struct ControllerState {
   std::uint64_t incarnation_last;
   bool journal_fails = false;  // by the last JournalNews: no actor starts
   std::int64_t submitted_last = 0;
-  scheduler::NodeDeaths node_deaths;  // by which nodes are cordoned (automatic_cordon.h)
+  scheduler::NodeDeaths node_deaths;  // by which nodes and GPUs are cordoned (automatic_cordon.h)
   std::uint64_t changes = 0;          // Turn::note_change() counts them
   std::uint64_t scheduled = 0;        // `changes` when the last schedule() (queue.h) began
   Lookups found;                      // in the records above

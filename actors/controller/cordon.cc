@@ -66,10 +66,12 @@ Result<void> take(Turn& turn, const CordonNode& cordon) {
 
 Result<void> take(Turn& turn, const UncordonNode& uncordon) {
   const auto it = turn.state.nodes.find(uncordon.node);
+  const DurableState& durable = turn.state.durable;
+  const bool of_gpus = durable.cordoned_gpus().contains(uncordon.node);
   if (it == turn.state.nodes.end()) {  // a node of the controller before may have the mark
-    if (!turn.state.durable.cordoned().contains(uncordon.node)) return no_node(uncordon.node);
+    if (!of_gpus && !durable.cordoned().contains(uncordon.node)) return no_node(uncordon.node);
     turn.remember(NodeUncordoned{uncordon.node});
-  } else if (it->second.cordoned) {
+  } else if (of_gpus || it->second.cordoned) {
     unmark_cordoned(turn, uncordon.node, it->second);
   }
   return {};

@@ -1,5 +1,7 @@
 #include "actors/controller/cordon_mark.h"
 
+#include <algorithm>
+
 #include "actors/controller/room.h"
 
 namespace tandem::controller {
@@ -13,17 +15,51 @@ void mark_cordoned(Turn& turn, const std::string& name, NodeRecord& node, const 
   turn.announce(node, "cordoned: " + why, messages::EventLevel::kWarning);
 }
 
-bool is_automatic(const NodeRecord& node) {
-  return node.cordoned && node.cordoned->starts_with(kAutomatic);
+void mark_gpus_cordoned(Turn& turn, NodeRecord& node, std::span<const std::int32_t> gpus,
+                        const std::string& why) {
+  for (const std::int32_t index : gpus) {
+    GpuRecord& gpu = node.gpus.at(static_cast<std::size_t>(index));
+    gpu.cordoned = why;
+    turn.remember(GpuCordoned{node.name, gpu.device.uuid, why});
+  }
+  renew_room(turn.state, node);
+  turn.note_change();
+  turn.announce(node, gpus_in_words(gpus) + " cordoned: " + why, messages::EventLevel::kWarning);
+}
+
+void recall_cordoned_gpus(ControllerState& state, NodeRecord& node) {
+  const auto of_node = state.durable.cordoned_gpus().find(node.name);
+  for (GpuRecord& gpu : node.gpus) {
+    gpu.cordoned.reset();
+    if (of_node == state.durable.cordoned_gpus().end()) continue;
+    const auto why = of_node->second.find(gpu.device.uuid);
+    if (why != of_node->second.end()) gpu.cordoned = why->second;
+  }
+}
+
+bool is_automatic(const ControllerState& state, const NodeRecord& node) {
+  return node.cordoned ? node.cordoned->starts_with(kAutomatic)
+                       : state.durable.cordoned_gpus().contains(node.name);
 }
 
 void unmark_cordoned(Turn& turn, const std::string& name, NodeRecord& node) {
-  if (turn.state.durable.cordoned().contains(name)) turn.remember(NodeUncordoned{name});
+  const DurableState& durable = turn.state.durable;
+  if (durable.cordoned().contains(name) || durable.cordoned_gpus().contains(name))
+    turn.remember(NodeUncordoned{name});
+  const bool whole = node.cordoned.has_value();
   node.cordoned.reset();
+  recall_cordoned_gpus(turn.state, node);
   renew_room(turn.state, node);
-  turn.state.node_deaths.forget(name);
+  turn.state.node_deaths.forget({name});
   turn.note_change();
-  turn.announce(node, "takes new actors again");
+  turn.announce(node, whole ? "takes new actors again" : "its GPUs take new actors again");
+}
+
+std::string gpus_in_words(std::span<const std::int32_t> gpus) {
+  std::string words = gpus.size() == 1 ? "GPU" : "GPUs";
+  for (std::size_t i = 0; i < gpus.size(); ++i)
+    words += (i == 0 ? " " : ", ") + std::to_string(gpus[i]);
+  return words;
 }
 
 }  // namespace tandem::controller

@@ -1,18 +1,29 @@
-// The mark of a node that takes no new actors, in the records, the journal and the events. Who sets
-// it and why: cordon.h and automatic_cordon.h.
+// The marks of nodes and GPUs that take no new actors, in the records, the journal and the events.
+// Who sets them and why: cordon.h and automatic_cordon.h. Only the controller itself marks GPUs.
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <string>
 
 #include "actors/controller/turn.h"
 
 namespace tandem::controller {
 
-inline constexpr const char* kAutomatic = "automatic: ";  // begins the reason of such a mark
+inline constexpr const char* kAutomatic = "automatic: ";  // begins the reason of the controller's
 
 void mark_cordoned(Turn& turn, const std::string& name, NodeRecord& node, const std::string& why);
-bool is_automatic(const NodeRecord& node);  // it is marked by the controller itself
-// Takes the mark from a node that has it, and forgets the deaths on it.
+// `gpus` are indices of NodeRecord::gpus.
+void mark_gpus_cordoned(Turn& turn, NodeRecord& node, std::span<const std::int32_t> gpus,
+                        const std::string& why);
+// Sets the marks that the journal has of the node's GPUs, whose order may have changed.
+void recall_cordoned_gpus(ControllerState& state, NodeRecord& node);
+// Whether the node or GPUs of it have a mark of the controller's own, and none of a person.
+bool is_automatic(const ControllerState& state, const NodeRecord& node);
+// Takes the marks from a node that has any, and from its GPUs, and forgets the deaths there.
 void unmark_cordoned(Turn& turn, const std::string& name, NodeRecord& node);
+
+// "GPU 3", "GPUs 2, 3"
+std::string gpus_in_words(std::span<const std::int32_t> gpus);
 
 }  // namespace tandem::controller

@@ -15,6 +15,7 @@ struct Kind {
   std::string_view operator()(const NodeLeft&) const { return "node_left"; }
   std::string_view operator()(const NodeCordoned&) const { return "node_cordoned"; }
   std::string_view operator()(const NodeUncordoned&) const { return "node_uncordoned"; }
+  std::string_view operator()(const GpuCordoned&) const { return "gpu_cordoned"; }
   std::string_view operator()(const JobOver&) const { return "job_over"; }
   std::string_view operator()(const JobServes&) const { return "job_serves"; }
   std::string_view operator()(const ActorStarted&) const { return "actor_started"; }
@@ -31,6 +32,7 @@ struct Subject {
   std::string operator()(const NodeLeft& e) const { return e.node; }
   std::string operator()(const NodeCordoned& e) const { return e.node; }
   std::string operator()(const NodeUncordoned& e) const { return e.node; }
+  std::string operator()(const GpuCordoned& e) const { return e.node; }
   std::string operator()(const JobOver& e) const { return e.job; }
   std::string operator()(const JobServes& e) const { return e.job; }
   std::string operator()(const ActorStarted& e) const { return e.actor; }
@@ -154,7 +156,13 @@ void DurableState::on(const IncarnationsReserved& event) {
 void DurableState::on(const NodeJoined& event) { nodes_.insert(event.node); }
 void DurableState::on(const NodeLeft& event) { nodes_.erase(event.node); }
 void DurableState::on(const NodeCordoned& event) { cordoned_[event.node] = event.why; }
-void DurableState::on(const NodeUncordoned& event) { cordoned_.erase(event.node); }
+void DurableState::on(const NodeUncordoned& event) {
+  cordoned_.erase(event.node);
+  cordoned_gpus_.erase(event.node);
+}
+void DurableState::on(const GpuCordoned& event) {
+  cordoned_gpus_[event.node][event.gpu] = event.why;
+}
 
 std::vector<DurableEvent> DurableState::events() const {
   std::vector<DurableEvent> events(jobs_.begin(), jobs_.end());
@@ -173,6 +181,8 @@ std::vector<DurableEvent> DurableState::events() const {
   }
   for (const std::string& node : nodes_) events.emplace_back(NodeJoined{node});
   for (const auto& [node, why] : cordoned_) events.emplace_back(NodeCordoned{node, why});
+  for (const auto& [node, gpus] : cordoned_gpus_)
+    for (const auto& [gpu, why] : gpus) events.emplace_back(GpuCordoned{node, gpu, why});
   if (incarnation_last_ > 0) events.emplace_back(IncarnationsReserved{incarnation_last_});
   return events;
 }

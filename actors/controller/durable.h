@@ -146,14 +146,22 @@ struct NodeCordoned {
   std::string why;  // a clause for people
 };
 TANDEM_WIRE(NodeCordoned, node, why)
+// Its GPUs take new actors again as well.
 struct NodeUncordoned {
   std::string node;
 };
 TANDEM_WIRE(NodeUncordoned, node)
+// One GPU takes no new actor until NodeUncordoned.
+struct GpuCordoned {
+  std::string node;
+  std::string gpu;  // its uuid
+  std::string why;  // a clause for people
+};
+TANDEM_WIRE(GpuCordoned, node, gpu, why)
 
 using DurableEvent = std::variant<JobTaken, RoleScaled, JobLeft, IncarnationsReserved, NodeJoined,
                                   NodeLeft, NodeCordoned, NodeUncordoned, JobOver, ActorStarted,
-                                  ActorLeaves, ActorEnded, JobServes>;
+                                  ActorLeaves, ActorEnded, JobServes, GpuCordoned>;
 
 // The name of the event's kind, and the job, actor or node that it is about, for people who read
 // the journal.
@@ -192,6 +200,9 @@ class DurableState {
   std::vector<ActorEnded> deaths_of(const std::string& job) const;  // in their order
   const std::set<std::string>& nodes() const { return nodes_; }
   const std::map<std::string, std::string>& cordoned() const { return cordoned_; }  // and why
+  // Of each node the uuids of its cordoned GPUs, and why.
+  using CordonedGpus = std::map<std::string, std::map<std::string, std::string>>;
+  const CordonedGpus& cordoned_gpus() const { return cordoned_gpus_; }
   std::uint64_t incarnation_last() const { return incarnation_last_; }
 
   // The fewest events that give this state.
@@ -213,6 +224,7 @@ class DurableState {
   void on(const NodeLeft& event);
   void on(const NodeCordoned& event);
   void on(const NodeUncordoned& event);
+  void on(const GpuCordoned& event);
 
   void forget_deaths(const std::string& actor);
 
@@ -229,6 +241,7 @@ class DurableState {
   std::map<std::string, std::set<ActorEnded, InTime>> deaths_;  // by job; none is empty
   std::set<std::string> nodes_;
   std::map<std::string, std::string> cordoned_;
+  CordonedGpus cordoned_gpus_;  // no map in it is empty
   std::uint64_t incarnation_last_ = 0;
 };
 

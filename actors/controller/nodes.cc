@@ -6,6 +6,7 @@
 
 #include "actors/controller/actor_end.h"
 #include "actors/controller/adoption.h"
+#include "actors/controller/cordon_mark.h"
 #include "actors/controller/job_end.h"
 #include "actors/controller/room.h"
 #include "actors/controller/transitions.h"
@@ -93,11 +94,6 @@ void fall_silent(Turn& turn, NodeRecord& node) {
 
 void take(Turn& turn, const node::NodeUp& up) {
   forget_lost_nodes(turn);
-  const auto known = turn.state.nodes.find(up.node);
-  // A node keeps its GPUs while it is up: ranks hold them by their index.
-  if (known != turn.state.nodes.end() && known->second.up &&
-      known->second.incarnation == up.incarnation && up.gpus.size() < known->second.gpus.size())
-    return;
   NodeRecord& node = turn.state.nodes[up.node];
   node.name = up.node;
   if (node.up && node.incarnation != up.incarnation) return refuse(turn, node, up);
@@ -114,8 +110,8 @@ void take(Turn& turn, const node::NodeUp& up) {
                                      .gpus = static_cast<double>(up.gpus.size()),
                                      .memory_bytes = up.memory_bytes});
   // The shares that living ranks hold stay held; those that have ended are known below.
-  node.gpus.resize(std::max(node.gpus.size(), up.gpus.size()));
-  for (std::size_t i = 0; i < up.gpus.size(); ++i) node.gpus[i].device = up.gpus[i];
+  renew_gpus(node, up.gpus);
+  recall_cordoned_gpus(turn.state, node);
   node.gpus_unusable = up.gpus_unusable;
   node.gpus_absent = up.gpus_absent;
   node.nccl = up.nccl;
@@ -130,8 +126,6 @@ void take(Turn& turn, const node::NodeUp& up) {
   turn.announce(node, node.cordoned ? "up, and cordoned: " + *node.cordoned : "up");
   if (!was_up) meet_ranks(turn, node, up);
   renew_reasons(turn, node.name);
-  node.gpus.resize(up.gpus.size());
-  renew_room(turn.state, node);
   if (node.unwanted.empty()) turn.state.nodes_awaited.erase(up.node);
 }
 

@@ -35,7 +35,13 @@ scheduler::NodeCapacity capacity_of(const NodeRecord& node) {
                                         .shares_gpus = node.nccl.shares_gpus,
                                         .absent = node.nccl.absent},
                                .cordoned = node.cordoned.has_value()};
-  for (const GpuRecord& gpu : node.gpus) room.gpus_free_milli.push_back(gpu.free_milli);
+  room.free.gpu_milli = 0;
+  for (std::size_t i = 0; i < node.gpus.size(); ++i) {
+    const GpuRecord& gpu = node.gpus[i];
+    room.gpus_free_milli.push_back(gpu.offered_milli());
+    room.free.gpu_milli += gpu.offered_milli();
+    if (gpu.cordoned) room.gpus_cordoned.push_back(static_cast<std::int32_t>(i));
+  }
   if (room.cordoned || !node.unwanted.empty()) {
     room.free = {};
     std::ranges::fill(room.gpus_free_milli, 0);

@@ -14,11 +14,12 @@ namespace tandem::controller {
 // itself to this one yet.
 NodeRecord& known_node(Turn& turn, const std::string& name);
 
-// The room of a node that no living rank holds; none where it is cordoned or ends ranks.
+// The room of a node that no living rank holds, but for cordoned GPUs; none where the node is
+// cordoned or ends ranks.
 scheduler::NodeCapacity capacity_of(const NodeRecord& node);
 // The nodes that are up.
 std::vector<scheduler::NodeCapacity> capacity(const ControllerState& state);
-// Called whenever a record has changed: what is leased, whether it is up, its cordon, its unwanted
+// Called whenever a record has changed: what is leased, whether it is up, its cordons, its unwanted
 // ranks (Lookups::room and ::lost).
 void renew_room(ControllerState& state, const NodeRecord& node);
 void date_node(ControllerState& state, NodeRecord& node, Time since);  // sets NodeRecord::since

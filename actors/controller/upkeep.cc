@@ -175,7 +175,7 @@ void forget_lost_nodes(Turn& turn) {
     const auto node = state.nodes.find(lost->second);
     if (!may_be_forgotten(state, node->second)) continue;
     // A user's mark stays: it is for an agent that may come back.
-    if (is_automatic(node->second)) turn.remember(NodeUncordoned{node->first});
+    if (is_automatic(state, node->second)) turn.remember(NodeUncordoned{node->first});
     look_again_on(state, node->first);
     state.found.lost.erase(lost);
     state.nodes.erase(node);

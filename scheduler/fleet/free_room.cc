@@ -19,20 +19,15 @@ constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
 
 }  // namespace
 
-bool FreeRoom::Size::operator<(const Size& other) const {
-  const auto key = [](const Size& size) {
-    return std::tuple(size.total.cpu_milli, size.total.gpu_milli, size.total.memory_bytes,
-                      size.gpus);
+bool FreeRoom::LessRoom::operator()(const Resources& one, const Resources& other) const {
+  const auto key = [](const Resources& size) {
+    return std::tuple(size.cpu_milli, size.gpu_milli, size.memory_bytes);
   };
-  return key(*this) < key(other);
+  return key(one) < key(other);
 }
 
 FreeRoom::Place FreeRoom::place_of(const NodeCapacity& node) {
   return {node.free.gpu_milli, node.free.cpu_milli, node.free.memory_bytes, node.name};
-}
-
-FreeRoom::Size FreeRoom::size_of(const NodeCapacity& node) {
-  return {node.total, node.gpus_free_milli.size()};
 }
 
 FreeRoom::FreeRoom(std::span<const NodeCapacity> nodes) {
@@ -60,17 +55,17 @@ void FreeRoom::set(NodeCapacity node) {
   const std::string name = node.name;
   const NodeCapacity& kept = nodes_.emplace(name, std::move(node)).first->second;
   count(kept, 1);
-  ++sizes_[size_of(kept)];
-  if (kept.cordoned) cordoned_.insert(name);
+  ++sizes_[kept.total];
+  for (std::string& part : cordoned_parts(kept)) cordoned_.insert(std::move(part));
 }
 
 void FreeRoom::erase(const std::string& name) {
   const auto node = nodes_.find(name);
   if (node == nodes_.end()) return;
   count(node->second, -1);
-  const auto size = sizes_.find(size_of(node->second));
+  const auto size = sizes_.find(node->second.total);
   if (--size->second == 0) sizes_.erase(size);
-  cordoned_.erase(name);
+  for (const std::string& part : cordoned_parts(node->second)) cordoned_.erase(part);
   nodes_.erase(node);
 }
 
@@ -102,8 +97,8 @@ std::vector<NodeCapacity> FreeRoom::all() const {
 
 bool FreeRoom::fits_empty(const Resources& rank) const {
   return std::ranges::any_of(sizes_, [&](const auto& size) {
-    NodeCapacity node{.total = size.first.total, .free = size.first.total};
-    node.gpus_free_milli.assign(size.first.gpus, kWholeGpu);
+    NodeCapacity node{.total = size.first, .free = size.first};
+    node.gpus_free_milli.assign(whole_gpus(node.total), kWholeGpu);
     return ranks_that_fit(rank, node, 1) == 1;
   });
 }
@@ -111,7 +106,7 @@ bool FreeRoom::fits_empty(const Resources& rank) const {
 std::int64_t FreeRoom::largest_memory() const {
   std::int64_t most = 0;
   if (memory_unknown_ > 0) return 0;
-  for (const auto& [size, count] : sizes_) most = std::max(most, size.total.memory_bytes);
+  for (const auto& [size, count] : sizes_) most = std::max(most, size.memory_bytes);
   return most;
 }
 

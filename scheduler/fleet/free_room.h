@@ -50,7 +50,7 @@ class FreeRoom {
   std::vector<NodeCapacity> all() const;  // copies, by name
   const Nodes& nodes() const { return nodes_; }
   bool fits_empty(const Resources& rank) const;  // whether a node could hold it if nothing ran
-  std::string cordoned() const;                  // "a, b"
+  std::string cordoned() const;                  // "a, b's GPU 3"
   // What is free on all nodes together; of the GPUs, what ranks of this gang can take.
   Resources free_for(const Gang& gang) const;
   const Resources& free() const { return free_; }
@@ -64,13 +64,10 @@ class FreeRoom {
     std::string_view name;
     auto operator<=>(const Place&) const = default;
   };
-  struct Size {  // of an empty node
-    Resources total;
-    std::size_t gpus = 0;
-    bool operator<(const Size& other) const;
+  struct LessRoom {
+    bool operator()(const Resources& one, const Resources& other) const;
   };
   static Place place_of(const NodeCapacity& node);
-  static Size size_of(const NodeCapacity& node);
 
   void change(const std::string& node, std::span<const std::int32_t> gpus, const Resources& rank,
               std::int64_t times);
@@ -83,8 +80,8 @@ class FreeRoom {
 
   Nodes nodes_;
   std::set<Place> order_;  // of all nodes; the names are those of nodes_
-  std::map<Size, std::int64_t> sizes_;
-  std::set<std::string> cordoned_;
+  std::map<Resources, std::int64_t, LessRoom> sizes_;  // of empty nodes
+  std::set<std::string> cordoned_;                     // cordoned_parts() of all nodes
   Resources free_;
   std::int64_t gpus_whole_ = 0;      // GPUs that are wholly free, in thousandths
   std::int64_t memory_unknown_ = 0;  // nodes that announce no memory, where any amount fits

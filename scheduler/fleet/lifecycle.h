@@ -70,7 +70,7 @@ struct Submitted {};
 struct WaitingForCapacity {
   Resources need;             // what the whole gang needs
   Resources have;             // free, on the nodes that there are
-  std::string cordoned = {};  // the nodes that count for nothing, since they are cordoned: "a, b"
+  std::string cordoned = {};  // the nodes and GPUs that count for nothing: "a, b's GPU 3"
 };
 struct WaitingForJobs {
   std::int32_t ahead;  // jobs queued before this one

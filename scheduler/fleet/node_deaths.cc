@@ -1,5 +1,6 @@
 #include "scheduler/fleet/node_deaths.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string_view>
@@ -10,7 +11,11 @@ namespace {
 
 constexpr std::size_t kDeathsKept = 1000;  // of all nodes
 constexpr std::int32_t kDeathsMin = 3;
-constexpr std::size_t kActorsMin = 2;
+constexpr std::size_t kActorsMin = 2;  // of a node as a whole
+
+bool lies_in(const DeathPlace& one, const DeathPlace& place) {
+  return one.node == place.node && (place.gpus.empty() || one.gpus == place.gpus);
+}
 
 }  // namespace
 
@@ -18,7 +23,7 @@ void NodeDeaths::died(NodeDeath death) {
   while (!deaths_.empty() &&
          (death.at - deaths_.front().at > kNodeDeathsWithin || deaths_.size() >= kDeathsKept))
     drop_first();
-  ++by_kind_[death.kind][death.node];
+  ++by_kind_[death.kind][death.place];
   deaths_.push_back(std::move(death));
 }
 
@@ -29,36 +34,40 @@ void NodeDeaths::drop_first() {
 
 void NodeDeaths::uncount(const NodeDeath& death) {
   const auto kind = by_kind_.find(death.kind);
-  if (const auto node = kind->second.find(death.node); --node->second == 0)
-    kind->second.erase(node);
+  if (const auto place = kind->second.find(death.place); --place->second == 0)
+    kind->second.erase(place);
   if (kind->second.empty()) by_kind_.erase(kind);
 }
 
-std::optional<std::string> NodeDeaths::fault_of(const std::string& node,
+std::optional<std::string> NodeDeaths::fault_of(const DeathPlace& place,
                                                 const WorksElsewhere& works) const {
   std::int32_t count = 0;
   std::set<std::string> actors;
   const NodeDeath* last = nullptr;
   std::map<std::string_view, bool> counts;  // by kind
   for (const NodeDeath& death : deaths_) {
-    if (death.node != node) continue;
+    if (!lies_in(death.place, place)) continue;
     const auto [at, is_new] = counts.try_emplace(death.kind);
-    const bool dies_elsewhere = by_kind_.at(death.kind).size() > 1;
-    if (is_new) at->second = !dies_elsewhere && works(death.kind, node);
+    if (is_new)
+      at->second =
+          std::ranges::all_of(by_kind_.at(death.kind),
+                              [&](const auto& own) { return lies_in(own.first, place); }) &&
+          works(death.kind);
     if (!at->second) continue;
     ++count;
     actors.insert(death.actor);
     last = &death;
   }
-  if (count < kDeathsMin || actors.size() < kActorsMin) return std::nullopt;
-  return std::to_string(actors.size()) + " actors died here " + std::to_string(count) +
-         " times within 10 minutes and work elsewhere; the last: " + last->actor + ", " +
-         last->cause;
+  if (count < kDeathsMin || (place.gpus.empty() && actors.size() < kActorsMin)) return std::nullopt;
+  const bool one = actors.size() == 1;
+  return (one ? "1 actor" : std::to_string(actors.size()) + " actors") + " died here " +
+         std::to_string(count) + " times within 10 minutes while others like " +
+         (one ? "it" : "them") + " work elsewhere; the last: " + last->actor + ", " + last->cause;
 }
 
-void NodeDeaths::forget(const std::string& node) {
+void NodeDeaths::forget(const DeathPlace& place) {
   std::erase_if(deaths_, [&](const NodeDeath& death) {
-    if (death.node != node) return false;
+    if (!lies_in(death.place, place)) return false;
     uncount(death);
     return true;
   });

@@ -32,15 +32,25 @@ std::vector<NodeCapacity> emptied(std::span<const NodeCapacity> nodes) {
   for (NodeCapacity& node : empty) {
     node.free = node.total;
     node.cordoned = false;
-    std::ranges::fill(node.gpus_free_milli, kWholeGpu);
+    node.gpus_cordoned.clear();
+    node.gpus_free_milli.assign(whole_gpus(node.total), kWholeGpu);
   }
   return empty;
+}
+
+std::vector<std::string> cordoned_parts(const NodeCapacity& node) {
+  if (node.cordoned) return {node.name};
+  std::vector<std::string> parts;
+  for (const std::int32_t gpu : node.gpus_cordoned)
+    parts.push_back(node.name + "'s GPU " + std::to_string(gpu));
+  return parts;
 }
 
 std::string cordoned(std::span<const NodeCapacity> nodes) {
   std::string names;
   for (const NodeCapacity& node : nodes)
-    if (node.cordoned) names += (names.empty() ? "" : ", ") + node.name;
+    for (const std::string& part : cordoned_parts(node))
+      names += (names.empty() ? "" : ", ") + part;
   return names;
 }
 

@@ -18,10 +18,12 @@ std::int64_t usable_gpu_milli(const NodeCapacity& node, std::int64_t need);
 // How many of `wanted` ranks the node has room for; none where it is cordoned (PL-5).
 std::int64_t ranks_that_fit(const Resources& rank, const NodeCapacity& node, std::int64_t wanted);
 
-// The nodes as if no job ran and none was cordoned.
+// The nodes as if no job ran and nothing was cordoned.
 std::vector<NodeCapacity> emptied(std::span<const NodeCapacity> nodes);
 
-// "a, b": the cordoned ones.
+// What is cordoned of one node: "a", or else of its GPUs "a's GPU 3".
+std::vector<std::string> cordoned_parts(const NodeCapacity& node);
+// "a, b's GPU 3": all of it.
 std::string cordoned(std::span<const NodeCapacity> nodes);
 
 Resources sum(std::span<const NodeCapacity> nodes, Resources NodeCapacity::*part);

@@ -26,12 +26,14 @@ struct NodeCapacity {
   std::string name;
   Resources total;  // memory_bytes 0: the node announces no memory, and any amount fits
   Resources free;
-  // Thousandths free on each usable GPU; their sum is free.gpu_milli
+  // Thousandths free on each GPU; their sum is free.gpu_milli. Where there are more of them than
+  // total.gpu_milli says, some are gone, and nothing is free on those.
   std::vector<std::int64_t> gpus_free_milli{};
   std::vector<std::string> gpus_unusable{};  // other GPUs, with the reason why each is not offered
   std::string gpus_absent{};                 // why the node has no GPU to offer
   NcclFound nccl{};
-  bool cordoned = false;  // takes no rank now, whatever is free
+  bool cordoned = false;                      // takes no rank now, whatever is free
+  std::vector<std::int32_t> gpus_cordoned{};  // likewise; nothing is free on them
 };
 
 enum class Strategy : std::uint8_t { kPack, kSpread };

@@ -19,6 +19,11 @@ struct Resources {
   bool operator==(const Resources&) const = default;
 };
 
+// How many GPUs a node has, of its total.
+inline std::size_t whole_gpus(const Resources& node) {
+  return static_cast<std::size_t>(node.gpu_milli / kWholeGpu);
+}
+
 // The share of each GPU that a rank holds. One with several GPUs holds each of them whole.
 inline std::int64_t gpu_share(const Resources& rank) { return std::min(rank.gpu_milli, kWholeGpu); }
 

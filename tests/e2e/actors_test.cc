@@ -105,6 +105,8 @@ TEST_F(OwnActors, OutliveTheirControllerWithTheirState) {
     const json controller = home.address();
     EXPECT_EQ(json::parse(ask("counter/1", R"({"add": 1})").out)["total"], ++total);
     ASSERT_EQ(kill(controller["pid"].get<pid_t>(), signal), 0);
+    const Finished meanwhile = home.run({"get", "actors"});
+    EXPECT_EQ(meanwhile.code, 0) << "it waits for the next one: " << meanwhile.err;
     ASSERT_TRUE(home.next_controller(controller["epoch"])) << signal;
     ASSERT_EQ(home.run({"wait", "demo-1", "--for", "Running", "--timeout", "60s"}).code, 0);
     EXPECT_EQ(home.address()["control_socket"], controller["control_socket"]);

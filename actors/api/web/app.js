@@ -32,7 +32,9 @@ class ClusterView {
         setText(box.firstChild, visible(node.name));
         setClass(box, `card ${node.state === 'Ready' && !node.cordoned ? '' : 'bad'}`);
         const gpus = node.gpus?.length ? ` · ${node.gpus.length} GPUs` : '';
-        const cordoned = node.cordoned ? ` · cordoned: ${visible(node.cordoned)}` : '';
+        const cordoned = node.cordoned ? ` · cordoned: ${visible(node.cordoned)}` :
+            (node.gpus ?? []).filter((gpu) => gpu.cordoned)
+                .map((gpu) => ` · GPU ${gpu.index} cordoned: ${visible(gpu.cordoned)}`).join('');
         setText(box.lastChild, `${visible(node.state)}${cordoned} · ` +
             `${format.number(node.leased?.cpus ?? 0)} of ${format.number(node.cpus)} CPUs given ` +
             `out · ${format.bytes(node.memory_bytes)}${gpus}`);

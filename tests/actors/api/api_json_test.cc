@@ -97,12 +97,19 @@ TEST(ApiJson, ANodeSaysWhatItsGpusAreAndWhichItCannotUse) {
   node.gpus_unusable = {"GPU 2: GPU is lost"};
   const auto shown = node_json(node, Time{});
   EXPECT_EQ(shown["gpus"].dump(),
-            R"([{"cpu_affinity":"0-15","index":0,"leased":0.5,"links":["X","NV"],"memory_bytes":0,)"
-            R"("name":"NVIDIA H200","numa_affinity":"0","uuid":"GPU-1"}])");
+            R"([{"cordoned":null,"cpu_affinity":"0-15","gone":false,"index":0,"leased":0.5,)"
+            R"("links":["X","NV"],"memory_bytes":0,"name":"NVIDIA H200","numa_affinity":"0",)"
+            R"("uuid":"GPU-1"}])");
   EXPECT_EQ(shown["gpus_unusable"].dump(), R"(["GPU 2: GPU is lost"])");
   EXPECT_TRUE(shown["gpus_absent"].is_null());
   EXPECT_TRUE(shown["nccl"].is_null());
   EXPECT_EQ(shown["state"], "Ready");
+  EXPECT_EQ(shown["reason"], "Working");
+  node.gpus.front().cordoned = "automatic: actors die there";
+  EXPECT_EQ(node_json(node, Time{})["gpus"][0]["cordoned"], "automatic: actors die there");
+  EXPECT_EQ(node_json(node, Time{})["reason"], "GpuCordoned");
+  EXPECT_EQ(node_json(node, Time{})["message"],
+            "GPU 0 takes no new actors: automatic: actors die there");
 }
 
 TEST(ApiJson, ANodeSaysWhichNcclItHasOrWhyNone) {

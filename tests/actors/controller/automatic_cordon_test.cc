@@ -1,4 +1,4 @@
-// Nodes on which actors keep dying, as the controller finds and cordons them by itself.
+// Nodes and GPUs on which actors keep dying, as the controller finds and cordons them by itself.
 #include "actors/controller/automatic_cordon.h"
 
 #include <chrono>
@@ -131,6 +131,102 @@ TEST(AutomaticCordon, ASingleMachineIsNeverCordoned) {
       world.ready(job + rollout);
     }
   EXPECT_FALSE(world.core.nodes().at("a").cordoned);
+}
+
+// A node of four GPUs; three rollouts with one each.
+class SickGpu : public testing::Test {
+ protected:
+  void begin(std::int32_t gpus) {
+    world.node("a", 16, gpus);
+    JobShape shape = shape_of(0.5, 3);
+    shape.per_rank[messages::Role::kRollout] = scheduler::resources({.cpus = 0.5, .gpus = 1});
+    job = world.submit(shape);
+    world.all_ready(job);
+    sick = gpu_of(0);
+  }
+  std::int32_t gpu_of(int rollout) {
+    return world.record(rollout_name(rollout)).ranks.front().gpus.front();
+  }
+  std::string rollout_name(int rollout) const {
+    return job + "/rollout/" + std::to_string(rollout);
+  }
+  void crash(int rollout) {
+    for (const auto& [id, node] : std::map(world.alive))
+      if (id.actor == rollout_name(rollout)) world.end({.id = id, .signal = SIGSEGV});
+    world.now = world.now + 10s;
+    world.must(Tick{});
+    if (world.state_of(rollout_name(rollout)) != ActorState::kQueued)
+      world.ready(rollout_name(rollout));
+  }
+  const std::optional<std::string>& cordon_of(std::int32_t gpu) const {
+    return world.core.nodes().at("a").gpus.at(static_cast<std::size_t>(gpu)).cordoned;
+  }
+  bool announced(const std::string& text) const {
+    return std::ranges::any_of(world.announced, [&](const Announce& one) {
+      return one.kind == "node" && one.message.find(text) != std::string::npos;
+    });
+  }
+
+  World world;
+  std::string job;
+  std::int32_t sick = 0;
+};
+
+TEST_F(SickGpu, IsCordonedAloneAndItsActorMovesToAnotherOne_ND1) {
+  begin(4);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(gpu_of(0), sick);
+    crash(0);
+  }
+  ASSERT_TRUE(cordon_of(sick));
+  EXPECT_EQ(cordon_of(sick)->find("automatic: 1 actor died here 3 times within 10 minutes"), 0u)
+      << *cordon_of(sick);
+  EXPECT_TRUE(announced("GPU " + std::to_string(sick) + " cordoned: automatic: 1 actor"));
+  EXPECT_FALSE(world.core.nodes().at("a").cordoned);
+  EXPECT_NE(gpu_of(0), sick) << "started on the fourth one";
+  EXPECT_EQ(world.state_of(rollout_name(0)), ActorState::kReady);
+  EXPECT_EQ(world.remembered.cordoned_gpus().at("a").at("a-" + std::to_string(sick)),
+            *cordon_of(sick))
+      << "the next controller knows it";
+  world.must(UncordonNode{"a"});
+  EXPECT_FALSE(cordon_of(sick));
+  EXPECT_TRUE(world.remembered.cordoned_gpus().empty());
+}
+
+TEST_F(SickGpu, WithoutAnotherOneItIsUsedAndThatIsSaid) {
+  begin(3);
+  for (int i = 0; i < 3; ++i) crash(0);
+  EXPECT_FALSE(cordon_of(sick));
+  EXPECT_TRUE(announced("GPU " + std::to_string(sick) + " not cordoned, since there is no other"));
+  EXPECT_EQ(gpu_of(0), sick);
+}
+
+// The sick one is needed once the spare one has gone to another job's actor.
+TEST_F(SickGpu, IsLiftedWhereAJobWouldStandStillWithoutIt) {
+  begin(4);
+  for (int i = 0; i < 3; ++i) crash(0);
+  ASSERT_TRUE(cordon_of(sick));
+  JobShape second = shape_of(0.5);
+  second.per_rank[messages::Role::kRollout] = scheduler::resources({.cpus = 0.5, .gpus = 1});
+  const std::string needy = world.submit(second);
+  EXPECT_FALSE(cordon_of(sick));
+  EXPECT_TRUE(announced("is needed: a job has no room without it"));
+  EXPECT_EQ(world.state(needy), JobState::kStarting);
+}
+
+// By its uuid: the next agent may list the GPUs in another order.
+TEST_F(SickGpu, StaysCordonedUnderTheNextControllerAndAgent) {
+  begin(4);
+  for (int i = 0; i < 3; ++i) crash(0);
+  ASSERT_TRUE(cordon_of(sick));
+  world.must(messages::JobEnded{job, messages::JobOutcome::kSucceeded, ""});
+  world.obey();
+  World after(2, world);
+  node::NodeUp up{"a", Incarnation{9}, 16, std::int64_t{1} << 40, 1};
+  for (const int i : {3, 2, 1, 0}) up.gpus.push_back({.uuid = "a-" + std::to_string(i)});
+  after.must(up);
+  for (const GpuRecord& gpu : after.core.nodes().at("a").gpus)
+    EXPECT_EQ(gpu.cordoned.has_value(), gpu.device.uuid == "a-" + std::to_string(sick));
 }
 
 }  // namespace

@@ -62,6 +62,47 @@ TEST(ControllerCore, AJobForGpusOnAMachineWithoutIsRefused) {
   EXPECT_EQ(verdict.error().help, "with pools.learner.gpus_per_actor=0.0 it would fit");
 }
 
+// An agent dies, and the next one finds a GPU less: others keep their indices, and so does the one
+// that is gone, until the ranks have ended that hold them.
+TEST(ControllerCore, AGpuThatIsGoneIsGivenToNobodyAndTheOthersStayWithTheirRanks) {
+  World world;
+  world.node("a", 16, 3);
+  JobShape shape = shape_of(0.5, 3);
+  shape.per_rank[messages::Role::kRollout] = scheduler::resources({.cpus = 0.5, .gpus = 1});
+  const std::string job = world.submit(shape);
+  world.all_ready(job);
+  const auto rollout = [&](std::int32_t gpu) {
+    for (int i = 0; i < 3; ++i)
+      if (const ActorRecord& actor = world.record(job + "/rollout/" + std::to_string(i));
+          actor.ranks.front().gpus.front() == gpu)
+        return actor.name;
+    return std::string();
+  };
+  const std::string on_0 = rollout(0), on_1 = rollout(1), on_2 = rollout(2);
+  world.must(NodeDown{"a", world.core.nodes().at("a").incarnation});
+  node::NodeUp up{"a", Incarnation{++world.node_lives}, 16, std::int64_t{1} << 40, 2};
+  up.gpus = {{.name = "GPU", .uuid = "a-0"}, {.name = "GPU", .uuid = "a-2"}};
+  for (const auto& [id, node] : world.alive) up.ranks.push_back({id, 4711});
+  world.must(up);
+  const auto gpus = [&]() -> const std::vector<GpuRecord>& {
+    return world.core.nodes().at("a").gpus;
+  };
+  ASSERT_EQ(gpus().size(), 3u);
+  EXPECT_TRUE(gpus()[1].gone);
+  EXPECT_EQ(gpus()[2].device.uuid, "a-2");
+  world.die(on_1);
+  world.now = world.now + std::chrono::seconds(10);
+  world.must(Tick{});
+  EXPECT_STREQ(world.reason(on_1), "WaitingForCapacity");
+  world.die(on_2);
+  world.now = world.now + std::chrono::seconds(10);
+  world.must(Tick{});
+  const ActorRecord& next =
+      world.record(on_1).ranks.front().alive ? world.record(on_1) : world.record(on_2);
+  EXPECT_EQ(world.gpus[next.name], std::vector<std::string>{"a-2"});
+  EXPECT_EQ(world.gpus[on_0], std::vector<std::string>{"a-0"});
+}
+
 const node::NodeNccl kOlder{.version = 22809, .path = "libnccl.so.2"};
 const node::NodeNccl kNewer{.version = 23003, .path = "libnccl.so.2"};
 

@@ -108,6 +108,7 @@ inline void check_lookups(const ControllerCore& core) {
     EXPECT_EQ(kept[i].total, room[i].total) << kept[i].name;
     EXPECT_EQ(kept[i].gpus_free_milli, room[i].gpus_free_milli) << kept[i].name;
     EXPECT_EQ(kept[i].cordoned, room[i].cordoned) << kept[i].name;
+    EXPECT_EQ(kept[i].gpus_cordoned, room[i].gpus_cordoned) << kept[i].name;
     EXPECT_EQ(kept[i].nccl.version, room[i].nccl.version) << kept[i].name;
   }
 }

@@ -49,6 +49,8 @@ DurableEvent random_event(Rng& rng) {
                         .memory_kill = rng.below(2) == 0};
     case 11:
       return JobServes{job, {"ipc:///s" + std::to_string(rng.below(3))}};
+    case 12:
+      return GpuCordoned{node, "GPU-" + std::to_string(rng.below(3)), "actors die there"};
     default:
       return NodeLeft{node};
   }

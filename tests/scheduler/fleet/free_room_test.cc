@@ -36,7 +36,13 @@ NodeCapacity random_node(const std::string& name, Rng& rng) {
     node.gpus_free_milli.push_back(amount(3));
   node.total.gpu_milli = std::ssize(node.gpus_free_milli) * kWholeGpu;
   node.free = {amount(9), 0, amount(9)};
-  for (const std::int64_t free : node.gpus_free_milli) node.free.gpu_milli += free;
+  for (std::size_t i = 0; i < node.gpus_free_milli.size(); ++i) {
+    if (rng.below(4) == 0) {
+      node.gpus_cordoned.push_back(static_cast<std::int32_t>(i));
+      node.gpus_free_milli[i] = 0;
+    }
+    node.free.gpu_milli += node.gpus_free_milli[i];
+  }
   if (rng.below(3) == 0) node.nccl = {.version = rng.below(2) == 0 ? "2.28.9" : "2.30.3"};
   if (rng.below(8) == 0) {
     node.cordoned = true;

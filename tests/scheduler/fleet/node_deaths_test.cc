@@ -9,15 +9,17 @@ using namespace std::chrono_literals;
 
 class TwoNodes : public testing::Test {
  protected:
-  void die(const std::string& node, const std::string& actor, Duration at) {
-    deaths.died({.node = node,
+  void die(const std::string& node, const std::string& actor, Duration at,
+           const std::vector<std::string>& gpus = {}) {
+    deaths.died({.place = {node, gpus},
                  .actor = "job-1/" + actor,
                  .kind = "job-1/" + actor.substr(0, actor.find('/')),
                  .cause = "killed by SIGSEGV (11)",
                  .at = Time{} + at});
   }
-  std::optional<std::string> fault(const std::string& node) const {
-    return deaths.fault_of(node, [this](const std::string& kind, const std::string&) {
+  std::optional<std::string> fault(const std::string& node,
+                                   const std::vector<std::string>& gpus = {}) const {
+    return deaths.fault_of({node, gpus}, [this](const std::string& kind) {
       return kind == "job-1/rollout" && rollouts_work_elsewhere;
     });
   }
@@ -34,11 +36,36 @@ TEST_F(TwoNodes, ThreeDeathsOfTwoActorsThatWorkElsewhereAreTheNodesFault_ND1) {
   die("b", "rollout/2", 4s);
   ASSERT_TRUE(fault("b"));
   EXPECT_EQ(*fault("b"),
-            "2 actors died here 4 times within 10 minutes and work elsewhere; the last: "
-            "job-1/rollout/2, killed by SIGSEGV (11)");
+            "2 actors died here 4 times within 10 minutes while others like them work elsewhere; "
+            "the last: job-1/rollout/2, killed by SIGSEGV (11)");
   EXPECT_FALSE(fault("a"));
-  deaths.forget("b");
+  deaths.forget({"b"});
   EXPECT_FALSE(fault("b"));
+}
+
+TEST_F(TwoNodes, ThreeDeathsOfOneActorAreItsGpusFault_ND1) {
+  const std::vector<std::string> third{"GPU-3"}, fourth{"GPU-4"};
+  for (const auto at : {1s, 2s}) die("b", "rollout/1", at, third);
+  EXPECT_FALSE(fault("b", third)) << "two";
+  die("b", "rollout/1", 3s, third);
+  ASSERT_TRUE(fault("b", third));
+  EXPECT_EQ(*fault("b", third),
+            "1 actor died here 3 times within 10 minutes while others like it work elsewhere; the "
+            "last: job-1/rollout/1, killed by SIGSEGV (11)");
+  EXPECT_FALSE(fault("b", fourth));
+  EXPECT_FALSE(fault("b")) << "of the node as a whole nothing is known";
+  die("b", "rollout/1", 4s, fourth);
+  EXPECT_FALSE(fault("b", third)) << "it dies wherever it is";
+  die("b", "rollout/2", 5s, fourth);
+  EXPECT_TRUE(fault("b")) << "two actors, on two of its GPUs, and nowhere else";
+  deaths.forget({"b", third});
+  EXPECT_FALSE(fault("b")) << "those of a GPU that is cordoned no longer count";
+}
+
+// A rank with two GPUs does not die elsewhere than where it dies.
+TEST_F(TwoNodes, TheGpusOfOneRankAreOnePlace_ND2) {
+  for (const auto at : {1s, 2s, 3s}) die("b", "rollout/1", at, {"GPU-0", "GPU-1"});
+  EXPECT_TRUE(fault("b", {"GPU-0", "GPU-1"}));
 }
 
 TEST_F(TwoNodes, DeathsThatAreFarApartDoNotCount_ND1) {

@@ -113,6 +113,24 @@ TEST(Placement, ACordonedNodeTakesNothingAndIsNoReasonToRefuse) {  // PL-5
   EXPECT_NE(message(why, {}).find("cordoned: large"), std::string::npos) << message(why, {});
 }
 
+TEST(Placement, ACordonedGpuIsNoReasonToRefuseEither) {  // PL-5
+  NodeCapacity two = node("two", 4);
+  two.total.gpu_milli = 2000;
+  two.free.gpu_milli = 1000;
+  two.gpus_free_milli = {0, 1000};
+  two.gpus_cordoned = {0};
+  Gang rollout = gang("j/rollout/0", 1);
+  rollout.per_rank.gpu_milli = 1000;
+  const std::vector one{rollout}, both{rollout, rollout};
+  const auto placed = place({{two}}, one);
+  ASSERT_EQ(placed.index(), 0u);
+  EXPECT_EQ(std::get<0>(placed).front().ranks.front().gpus, std::vector<std::int32_t>{1});
+  const auto waits = place({{two}}, both);
+  ASSERT_EQ(waits.index(), 1u);
+  EXPECT_EQ(message(std::get<Reason>(waits), {}),
+            "needs 2.0 GPUs; free: 4.0 CPUs, 1.0 GPUs; cordoned: two's GPU 0");
+}
+
 TEST(Placement, AShapeThatNoNodeHasIsInfeasible) {
   const std::vector nodes{node("a", 0, 2)};
   const std::vector gangs{gang("j/rollout/0", 3)};
