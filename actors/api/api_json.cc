@@ -379,9 +379,12 @@ std::pair<std::string, std::string> reason_of_node(const controller::NodeRecord&
   }
   if (!node.up) return {"NodeLost", scheduler::message(scheduler::NodeLost{node.name}, now)};
   if (node.cordoned) return {"Cordoned", "takes no new actors: " + *node.cordoned};
+  std::string gpus;
   for (std::size_t i = 0; i < node.gpus.size(); ++i)
     if (const auto& why = node.gpus[i].cordoned)
-      return {"GpuCordoned", "GPU " + std::to_string(i) + " takes no new actors: " + *why};
+      gpus += (gpus.empty() ? "" : "; ") + std::string("GPU ") + std::to_string(i) +
+              " takes no new actors: " + *why;
+  if (!gpus.empty()) return {"GpuCordoned", gpus};
   return {"Working", "all is well"};
 }
 

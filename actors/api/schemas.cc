@@ -345,7 +345,7 @@ Schema result_schema() {
 }
 
 Schema disk_schema() {
-  Schema dropped =
+  const Schema dropped =
       object({{"lines", integer(), "", kSometimes},
               {"bytes", integer(), "", kSometimes},
               {"archived", integer(), "Rows of the kind `archived`, into which others are packed.",
@@ -353,7 +353,7 @@ Schema disk_schema() {
               {"summed_to", integer(), "Archived rows up to this one have gone.", kSometimes}});
   return object({{"bytes", integer()},
                  {"parts", map_of(integer()), "Bytes, by what they are for."},
-                 {"dropped", map_of(std::move(dropped)),
+                 {"dropped", map_of(dropped),
                   "What has gone, by file, because the file had reached its limit."}});
 }
 

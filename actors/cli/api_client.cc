@@ -77,7 +77,7 @@ Result<json> to_json(const Result<std::string>& text) {
 // Whether the controller of this state folder had begun and a node starts it again if it ends.
 bool is_kept(const std::filesystem::path& folder) {
   std::error_code ignored;
-  return std::filesystem::exists(folder / kAddressFile, ignored) &&
+  return !folder.empty() && std::filesystem::exists(folder / kAddressFile, ignored) &&
          FileLock::owner(folder / "node.lock").has_value();
 }
 
@@ -106,11 +106,13 @@ Result<ApiAddress> resolve_address(const std::optional<std::string>& flag) {
   return found;
 }
 
-Result<ApiAddress> await_address(const std::optional<std::string>& flag) {
+Result<ApiAddress> await_address(const std::optional<std::string>& flag, Duration within,
+                                 const std::function<void()>& on_wait) {
   auto found = resolve_address(flag);
-  if (flag || environment("TANDEM_ADDRESS")) return found;
+  if (found || flag || environment("TANDEM_ADDRESS")) return found;
   const std::filesystem::path home = tandem_home();
-  for (const Time give_up = steady_now() + kReconnectWithin;
+  if (is_kept(home)) on_wait();
+  for (const Time give_up = steady_now() + within;
        !found && is_kept(home) && steady_now() < give_up; found = resolve_address(flag))
     (void)http::await_server(former_endpoint(home), kLookAtFileEvery);  // with a pause
   return found;
@@ -252,9 +254,7 @@ Result<void> ApiClient::stream(
       if (line.error().code != ErrorCode::kTimedOut || tick == Duration::zero())
         return explain(line.error());
       if (!on_line(std::nullopt)) return {};
-    } else if (!*line) {
-      return {};
-    } else if (!on_line(std::string_view(**line))) {
+    } else if (!*line || !on_line(std::string_view(**line))) {
       return {};
     }
   }

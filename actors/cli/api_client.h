@@ -43,8 +43,10 @@ std::filesystem::path token_path(const std::filesystem::path& home);
 // a controller holds the lock beside it. kUnreachable when there is none. The token is
 // TANDEM_TOKEN, else the content of TANDEM_HOME/token, if that can be read.
 Result<ApiAddress> resolve_address(const std::optional<std::string>& flag);
-// Likewise; where a node keeps the controller of TANDEM_HOME, waits kReconnectWithin for it.
-Result<ApiAddress> await_address(const std::optional<std::string>& flag);
+// Likewise; where a node keeps the controller of TANDEM_HOME, waits for it, for at most `within`,
+// and calls `on_wait` before.
+Result<ApiAddress> await_address(const std::optional<std::string>& flag, Duration within,
+                                 const std::function<void()>& on_wait);
 
 // The controller of this state folder, likewise. Its token is that of TANDEM_HOME.
 Result<ApiAddress> address_in(const std::filesystem::path& folder);

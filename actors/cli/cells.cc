@@ -51,6 +51,14 @@ const json& at(const json& item, std::initializer_list<const char*> path) {
   return *value;
 }
 
+json gpus_found(const json& node) {
+  json found = json::array();
+  if (const json& gpus = at(node, {"gpus"}); gpus.is_array())
+    for (const json& gpu : gpus)
+      if (at(gpu, {"gone"}) != json(true)) found.push_back(gpu);
+  return found;
+}
+
 std::string text(const json& value) {
   if (value.is_null()) return kNone;
   if (value.is_string()) return value.get<std::string>().empty() ? kNone : value.get<std::string>();

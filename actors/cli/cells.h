@@ -15,6 +15,9 @@ inline constexpr const char* kNone = "-";
 // The member at a path of names, or null. Borrows `item`.
 const nlohmann::json& at(const nlohmann::json& item, std::initializer_list<const char*> path);
 
+// The GPUs of a node that its agent finds: an array.
+nlohmann::json gpus_found(const nlohmann::json& node);
+
 std::string text(const nlohmann::json& value);
 std::string count(const nlohmann::json& value);                           // "12.3k"
 std::string bytes(const nlohmann::json& value);                           // "1.5 GiB"

@@ -20,6 +20,7 @@ namespace tandem::cli {
 namespace {
 
 using cells::at;
+using cells::gpus_found;
 using cells::text;
 using nlohmann::json;
 using ScreenLines = std::vector<std::string>;
@@ -131,7 +132,7 @@ std::string node_line(const TopPicture& picture) {
       lost += (lost.empty() ? "" : ", ") + text(at(node, {"name"}));
       continue;
     }
-    if (const json& own = at(node, {"gpus"}); own.is_array()) gpus += own.size();
+    gpus += gpus_found(node).size();
     ready.push_back(node);
   }
   std::string line = plural(ready.size(), "node");

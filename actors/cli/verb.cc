@@ -8,6 +8,8 @@
 namespace tandem::cli {
 namespace {
 
+constexpr Duration kStartsAgainWithin = std::chrono::seconds(2);  // mostly
+
 Result<int> call_api(const VerbContext& context, ApiClient api, const ApiCall& call) {
   Client client{.api = api, .console = context.console};
   const auto done = call(client);
@@ -18,7 +20,11 @@ Result<int> call_api(const VerbContext& context, ApiClient api, const ApiCall& c
 }  // namespace
 
 Result<int> with_api(const VerbContext& context, AnsweredBy answered_by, const ApiCall& call) {
-  auto address = await_address(context.address);
+  // The files answer sooner than a controller that fails to start again.
+  const bool files = answered_by == AnsweredBy::kRunsAsWell && context.offline;
+  auto address = await_address(context.address, files ? kStartsAgainWithin : kReconnectWithin, [&] {
+    context.console.err << "the controller is starting again" << std::endl;
+  });
   // kUnreachable: no address is given, and no controller runs here.
   if (!address && address.error().code == ErrorCode::kUnreachable && context.offline &&
       answered_by == AnsweredBy::kRunsAsWell) {

@@ -29,6 +29,7 @@ using cells::at;
 using cells::bytes;
 using cells::count;
 using cells::fixed;
+using cells::gpus_found;
 using cells::kNone;
 using cells::of;
 using cells::percent;
@@ -47,15 +48,15 @@ std::string indices(const json& gpus) {
 
 // Leased GPUs of all: "1.5/2".
 std::string gpus_of(const json& node) {
-  const json& gpus = at(node, {"gpus"});
-  if (!gpus.is_array() || gpus.empty()) return kNone;
+  const json gpus = gpus_found(node);
+  if (gpus.empty()) return kNone;
   return of(at(node, {"leased", "gpus"}), gpus.size());
 }
 
 // "2 x NVIDIA H200 (140 GiB)", or why the node has none.
 std::string gpu_names(const json& node) {
-  const json& gpus = at(node, {"gpus"});
-  if (!gpus.is_array() || gpus.empty()) return text(at(node, {"gpus_absent"}));
+  const json gpus = gpus_found(node);
+  if (gpus.empty()) return text(at(node, {"gpus_absent"}));
   return std::to_string(gpus.size()) + " x " + text(at(gpus.front(), {"name"})) + " (" +
          bytes(at(gpus.front(), {"memory_bytes"})) + ")";
 }

@@ -42,13 +42,6 @@ void finish_actor(Turn& turn, JobRecord& job, ActorRecord& actor) {
   count_finished(turn, job);
 }
 
-// Whether the start of an actor that has worked failed for want of a disk that can be written.
-bool is_of_disk(const Reason& why) {
-  if (const auto* spawn = std::get_if<scheduler::SpawnFailed>(&why)) return spawn->disk;
-  const auto* const error = std::get_if<scheduler::RankError>(&why);
-  return error && error->disk;
-}
-
 void wait_for_disk(Turn& turn, ActorRecord& actor,
                    const scheduler::RestartLadder::WaitForDisk& wait, const std::string& cause) {
   remember_end(turn, actor, {.how = ActorEnd::kReplaced});

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,15 +24,20 @@ using scheduler::JobState;
 
 namespace {
 
-constexpr std::int32_t kGpusMax = 1024;  // of a node, as the doors let them in
-
 // The rank has the node's room, which has a record for each GPU that it holds.
-void hold_room(Turn& turn, const RankRecord& rank) {
+void hold_room(Turn& turn, RankRecord& rank) {
   NodeRecord& node = known_node(turn, rank.node);
-  for (const std::int32_t gpu : rank.gpus)
-    if (const auto count = static_cast<std::size_t>(gpu) + 1; node.gpus.size() < count)
-      node.gpus.resize(count);
+  for (const std::string& uuid : rank.gpu_uuids) rank.gpus.push_back(index_of_gpu(node, uuid));
   lease(turn, rank);
+}
+
+// Whether a rank can have been placed so: a damaged journal may tell of other things.
+bool can_be(const RankPlaced& place) {
+  const std::set<std::string> gpus(place.gpus.begin(), place.gpus.end());
+  const scheduler::Resources& need = place.need;
+  return !place.node.empty() && gpus.size() == place.gpus.size() && !gpus.contains("") &&
+         gpus.empty() == (need.gpu_milli <= 0) && need.cpu_milli >= 0 && need.gpu_milli >= 0 &&
+         need.memory_bytes >= 0;
 }
 
 scheduler::Reason ending_of(const ActorLeaves& leaves) {
@@ -72,7 +78,7 @@ void adopt(Turn& turn, JobRecord& job, ActorRecord& actor, const DurableState::A
     rank = {.node = place.node,
             .alive = true,
             .connected = rank.connected,
-            .gpus = place.gpus,
+            .gpu_uuids = place.gpus,
             .need = place.need,
             .usage = {}};
     hold_room(turn, rank);
@@ -89,11 +95,7 @@ bool goes_on(const ControllerState& state, const JobRecord& job, const ActorStar
       (job.follows || state.durable.outcome(job.id)) && messages::trains(started.role);
   return (trained || program_of(job.shape, started.role)) &&
          std::ssize(started.ranks) == ranks_of(job.shape, started.role) &&
-         std::ranges::all_of(started.ranks, [](const RankPlaced& place) {
-           return !place.node.empty() && std::ranges::all_of(place.gpus, [](std::int32_t gpu) {
-             return gpu >= 0 && gpu < kGpusMax;
-           });
-         });
+         std::ranges::all_of(started.ranks, can_be);
 }
 
 void restore_actor(Turn& turn, JobRecord& job, const DurableState::Actor& known) {

@@ -2,7 +2,7 @@
 // elsewhere (scheduler/fleet/node_deaths.h). Such a cordon is a preference: it is made only while
 // there is other room for what waits, and lifted where a job would stand still without it. What
 // runs there goes on. The deaths are counted anew by each controller; a cordon outlives it as any
-// other. A GPU is looked at before its node, and what died there no longer counts for the node.
+// other. GPUs are looked at before their node.
 #pragma once
 
 #include "actors/controller/turn.h"

@@ -89,7 +89,9 @@ struct RankRecord {
   bool silent = false;       // its link is up, and nothing is heard of it
   bool started = false;      // StartRank was sent
   bool end_unheard = false;  // told to end by the cut of its link alone: its node had no agent
-  std::vector<std::int32_t> gpus;        // indices into NodeRecord::gpus
+  // Indices into NodeRecord::gpus while the rank is alive, and the uuids of those GPUs.
+  std::vector<std::int32_t> gpus;
+  std::vector<std::string> gpu_uuids;
   scheduler::Resources need;             // that it holds there while it is alive
   std::optional<node::RankUsage> usage;  // last reported
 };

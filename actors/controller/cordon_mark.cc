@@ -27,6 +27,21 @@ void mark_gpus_cordoned(Turn& turn, NodeRecord& node, std::span<const std::int32
   turn.announce(node, gpus_in_words(gpus) + " cordoned: " + why, messages::EventLevel::kWarning);
 }
 
+void unmark_gpu_cordoned(Turn& turn, const std::string& name, const std::string& uuid,
+                         const std::string& why) {
+  turn.state.node_deaths.forget({name, {uuid}});
+  const auto& marks = turn.state.durable.cordoned_gpus();
+  const auto of_node = marks.find(name);
+  if (of_node == marks.end() || !of_node->second.contains(uuid)) return;
+  turn.remember(GpuUncordoned{name, uuid});
+  const auto node = turn.state.nodes.find(name);
+  if (node == turn.state.nodes.end()) return;
+  recall_cordoned_gpus(turn.state, node->second);
+  renew_room(turn.state, node->second);
+  turn.note_change();
+  turn.announce(node->second, "GPU " + uuid + " takes new actors again: " + why);
+}
+
 void recall_cordoned_gpus(ControllerState& state, NodeRecord& node) {
   const auto of_node = state.durable.cordoned_gpus().find(node.name);
   for (GpuRecord& gpu : node.gpus) {

@@ -16,6 +16,9 @@ void mark_cordoned(Turn& turn, const std::string& name, NodeRecord& node, const 
 // `gpus` are indices of NodeRecord::gpus.
 void mark_gpus_cordoned(Turn& turn, NodeRecord& node, std::span<const std::int32_t> gpus,
                         const std::string& why);
+// Takes the mark from one GPU, if it has one, for `why`, and forgets the deaths there.
+void unmark_gpu_cordoned(Turn& turn, const std::string& node, const std::string& uuid,
+                         const std::string& why);
 // Sets the marks that the journal has of the node's GPUs, whose order may have changed.
 void recall_cordoned_gpus(ControllerState& state, NodeRecord& node);
 // Whether the node or GPUs of it have a mark of the controller's own, and none of a person.

@@ -4,47 +4,6 @@
 
 namespace tandem::controller {
 
-namespace {
-
-struct Kind {
-  std::string_view operator()(const JobTaken&) const { return "job_taken"; }
-  std::string_view operator()(const RoleScaled&) const { return "role_scaled"; }
-  std::string_view operator()(const JobLeft&) const { return "job_left"; }
-  std::string_view operator()(const IncarnationsReserved&) const { return "incarnations_reserved"; }
-  std::string_view operator()(const NodeJoined&) const { return "node_joined"; }
-  std::string_view operator()(const NodeLeft&) const { return "node_left"; }
-  std::string_view operator()(const NodeCordoned&) const { return "node_cordoned"; }
-  std::string_view operator()(const NodeUncordoned&) const { return "node_uncordoned"; }
-  std::string_view operator()(const GpuCordoned&) const { return "gpu_cordoned"; }
-  std::string_view operator()(const JobOver&) const { return "job_over"; }
-  std::string_view operator()(const JobServes&) const { return "job_serves"; }
-  std::string_view operator()(const ActorStarted&) const { return "actor_started"; }
-  std::string_view operator()(const ActorLeaves&) const { return "actor_leaves"; }
-  std::string_view operator()(const ActorEnded&) const { return "actor_ended"; }
-};
-
-struct Subject {
-  std::string operator()(const JobTaken& e) const { return e.job; }
-  std::string operator()(const RoleScaled& e) const { return e.job; }
-  std::string operator()(const JobLeft& e) const { return e.job; }
-  std::string operator()(const IncarnationsReserved&) const { return ""; }
-  std::string operator()(const NodeJoined& e) const { return e.node; }
-  std::string operator()(const NodeLeft& e) const { return e.node; }
-  std::string operator()(const NodeCordoned& e) const { return e.node; }
-  std::string operator()(const NodeUncordoned& e) const { return e.node; }
-  std::string operator()(const GpuCordoned& e) const { return e.node; }
-  std::string operator()(const JobOver& e) const { return e.job; }
-  std::string operator()(const JobServes& e) const { return e.job; }
-  std::string operator()(const ActorStarted& e) const { return e.actor; }
-  std::string operator()(const ActorLeaves& e) const { return e.actor; }
-  std::string operator()(const ActorEnded& e) const { return e.actor; }
-};
-
-}  // namespace
-
-std::string_view kind_of(const DurableEvent& event) { return std::visit(Kind{}, event); }
-std::string subject_of(const DurableEvent& event) { return std::visit(Subject{}, event); }
-
 std::pair<std::string, std::string> names_below(const std::string& prefix) {
   return {prefix + "/", prefix + "0"};  // '0' follows '/'
 }
@@ -161,7 +120,16 @@ void DurableState::on(const NodeUncordoned& event) {
   cordoned_gpus_.erase(event.node);
 }
 void DurableState::on(const GpuCordoned& event) {
-  cordoned_gpus_[event.node][event.gpu] = event.why;
+  auto& gpus = cordoned_gpus_[event.node];
+  gpus[event.gpu] = event.why;
+  if (gpus.size() > kCordonedGpusMax)
+    gpus.erase(gpus.begin()->first == event.gpu ? std::next(gpus.begin()) : gpus.begin());
+}
+void DurableState::on(const GpuUncordoned& event) {
+  const auto of_node = cordoned_gpus_.find(event.node);
+  if (of_node == cordoned_gpus_.end()) return;
+  of_node->second.erase(event.gpu);
+  if (of_node->second.empty()) cordoned_gpus_.erase(of_node);
 }
 
 std::vector<DurableEvent> DurableState::events() const {

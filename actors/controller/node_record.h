@@ -14,12 +14,13 @@
 
 namespace tandem::controller {
 
-// One GPU of a node. Ranks hold it by its index, so it keeps that while any rank holds one.
+// One GPU of a node. Ranks hold GPUs by their indices, so that no index changes while a rank holds
+// any of them.
 struct GpuRecord {
-  node::Gpu device;  // its uuid is empty until the node has introduced itself to this controller
+  node::Gpu device;
   std::int64_t free_milli = scheduler::kWholeGpu;  // the share that no living rank holds
   std::optional<std::string> cordoned = {};        // why; set: the GPU takes no new actor
-  bool gone = false;                               // the node's agent does not find it any more
+  bool gone = false;  // the node's agent does not find it, or has not said yet what it finds
 
   // The share that a new rank can have.
   std::int64_t offered_milli() const { return cordoned || gone ? 0 : free_milli; }
@@ -50,8 +51,10 @@ struct NodeRecord {
   std::set<node::RankId> unwanted;
 };
 
-// Takes what the node's agent has found. While a rank holds a GPU, each keeps its index, and one
-// that is not found is gone.
+// Takes what the node's agent has found. While a rank holds a GPU, each record keeps its index, and
+// one that is not found is gone.
 void renew_gpus(NodeRecord& node, const std::vector<node::Gpu>& found);
+// The index of the GPU with this uuid; one that has no record yet gets one, and is gone.
+std::int32_t index_of_gpu(NodeRecord& node, const std::string& uuid);
 
 }  // namespace tandem::controller

@@ -101,8 +101,7 @@ std::vector<scheduler::Gang> gangs_to_restart(ControllerState& state) {
   return gangs;
 }
 
-SpawnRankOn spawn_of(const ControllerState& state, const JobRecord& job, const ActorRecord& actor,
-                     std::int32_t rank) {
+SpawnRankOn spawn_of(const JobRecord& job, const ActorRecord& actor, std::int32_t rank) {
   const RankRecord& record = actor.ranks[static_cast<std::size_t>(rank)];
   std::string file = messages::rank_name(actor.name.substr(job.id.size() + 1), rank);
   // One log per incarnation of a rank: "rollout.0.3.log".
@@ -116,9 +115,7 @@ SpawnRankOn spawn_of(const ControllerState& state, const JobRecord& job, const A
     spawn.program = *program;
     spawn.working_directory = job.run_dir;
   }
-  const NodeRecord& node = state.nodes.at(record.node);
-  for (const std::int32_t gpu : record.gpus)
-    spawn.gpus.push_back(node.gpus[static_cast<std::size_t>(gpu)].device.uuid);
+  spawn.gpus = record.gpu_uuids;
   return spawn;
 }
 
@@ -141,13 +138,16 @@ void start_actor(Turn& turn, JobRecord& job, ActorRecord& actor,
     RankRecord& record = actor.ranks[r];
     record.node = places[r].node;
     record.gpus = places[r].gpus;
+    for (const std::int32_t gpu : record.gpus)
+      record.gpu_uuids.push_back(
+          turn.state.nodes.at(record.node).gpus.at(static_cast<std::size_t>(gpu)).device.uuid);
     record.alive = true;
     // The first rank that starts fixes the version for the others of the job.
     if (job.nccl_version.empty() && job.shape.nccl_roles.contains(actor.role))
       job.nccl_version = nccl_version_of(turn.state.nodes.at(record.node));
     record.need = job.shape.per_rank.at(actor.role);
     lease(turn, record);
-    turn.send(spawn_of(turn.state, job, actor, static_cast<std::int32_t>(r)));
+    turn.send(spawn_of(job, actor, static_cast<std::int32_t>(r)));
   }
   add_places(turn.state, actor);
   count_living(job, actor.role, static_cast<std::int32_t>(places.size()));

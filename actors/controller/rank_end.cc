@@ -46,6 +46,12 @@ bool is_crash(const Reason& reason) {
   }
 }
 
+bool is_of_disk(const Reason& reason) {
+  if (const auto* spawn = std::get_if<scheduler::SpawnFailed>(&reason)) return spawn->disk;
+  const auto* const error = std::get_if<scheduler::RankError>(&reason);
+  return error && error->disk;
+}
+
 messages::EventLevel level_of(const Reason& reason) {
   using namespace scheduler;
   if (is_one_of<RestartsExhausted, JobFailed>(reason)) return messages::EventLevel::kError;

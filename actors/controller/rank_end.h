@@ -25,6 +25,9 @@ bool explains(const scheduler::Reason& why, const scheduler::Reason& ending);
 // does. A kill, an exit code or an error that a rank reports may have its cause outside.
 bool is_crash(const scheduler::Reason& reason);
 
+// Whether the start of an actor that has worked failed for want of a disk that can be written.
+bool is_of_disk(const scheduler::Reason& reason);
+
 // How much an event wants to be looked at that tells of this reason: a death that is dealt with is
 // a warning, one that costs the job or the actor is an error.
 messages::EventLevel level_of(const scheduler::Reason& reason);

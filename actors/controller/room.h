@@ -14,8 +14,8 @@ namespace tandem::controller {
 // itself to this one yet.
 NodeRecord& known_node(Turn& turn, const std::string& name);
 
-// The room of a node that no living rank holds, but for cordoned GPUs; none where the node is
-// cordoned or ends ranks.
+// The room of a node that no living rank holds, without GPUs that are cordoned or gone; none where
+// the node is cordoned or ends ranks.
 scheduler::NodeCapacity capacity_of(const NodeRecord& node);
 // The nodes that are up.
 std::vector<scheduler::NodeCapacity> capacity(const ControllerState& state);

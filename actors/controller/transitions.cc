@@ -66,7 +66,7 @@ ActorStarted started(const ActorRecord& actor) {
                      .incarnation = actor.incarnation,
                      .ranks = {}};
   for (const RankRecord& rank : actor.ranks)
-    event.ranks.push_back({rank.node, rank.gpus, rank.need});
+    event.ranks.push_back({rank.node, rank.gpu_uuids, rank.need});
   return event;
 }
 

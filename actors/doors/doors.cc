@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <utility>
 
 #include "actors/doors/message_checks.h"
@@ -17,7 +18,8 @@ constexpr std::int64_t kMemoryBytesMax = std::int64_t{1} << 60;
 constexpr std::int64_t kRankMemoryBytesMax = std::int64_t{1} << 50;  // a gang's is summed
 constexpr std::int64_t kStoppedMsMax = std::int64_t{1} << 40;        // 35 years
 constexpr std::size_t kGpusMax = 1024;
-constexpr std::size_t kRanksMax = 4096;  // of a node, as its agent's host has it
+constexpr std::size_t kUuidBytesMax = 128;  // of a GPU
+constexpr std::size_t kRanksMax = 4096;     // of a node, as its agent's host has it
 constexpr std::int32_t kNcclVersionMax = 10'000'000;
 constexpr std::size_t kEndpointBytesMax = 512;
 constexpr std::int32_t kSignalMax = 64;
@@ -86,6 +88,11 @@ Result<void> check(const ActorId& from, const node::RankExited& exited, const No
   return check_rank(from, exited.id, node_of);
 }
 
+// Ranks are told of their GPUs by a list of uuids with commas between them.
+bool is_uuid(const std::string& uuid) {
+  return !uuid.empty() && uuid.size() <= kUuidBytesMax && uuid.find(',') == std::string::npos;
+}
+
 // The ranks that a node says to have, and their ends.
 Result<void> check_ranks(const ActorId& from, const node::NodeUp& up, const NodeOf& node_of) {
   if (up.ranks.size() > kRanksMax || up.ended.size() > node::kEndsTold)
@@ -102,8 +109,10 @@ Result<void> check_ranks(const ActorId& from, const node::NodeUp& up, const Node
 Result<void> check(const ActorId& from, const node::NodeUp& up, const NodeOf& node_of) {
   if (from.name != messages::node_peer(up.node, up.pid) || from.incarnation != up.incarnation)
     return wrong("introduces itself as node " + up.node);
-  const bool gpus = std::ranges::all_of(up.gpus, [](const node::Gpu& gpu) {
-    return gpu.memory_bytes >= 0 && gpu.memory_bytes <= kMemoryBytesMax;
+  std::set<std::string> uuids;
+  const bool gpus = std::ranges::all_of(up.gpus, [&](const node::Gpu& gpu) {
+    return gpu.memory_bytes >= 0 && gpu.memory_bytes <= kMemoryBytesMax && is_uuid(gpu.uuid) &&
+           uuids.insert(gpu.uuid).second;
   });
   if (auto own = check_ranks(from, up, node_of); !own) return own;
   if (std::isfinite(up.cpus) && up.cpus >= 0 && up.cpus <= kCpusMax && up.memory_bytes >= 0 &&

@@ -326,7 +326,8 @@ int cluster_down(const cli::Console& console) {
   std::vector<std::int64_t> pids{address->pid};
   std::vector<fs::path> runs;
   if (const auto where = cli::resolve_address(std::nullopt)) {
-    const cli::ApiClient api(*where);
+    cli::ApiClient api(*where);
+    api.give_up_when([] { return true; });  // the next controller is not the one that is to end
     for (const std::int64_t node : nodes_here(api)) pids.push_back(node);
     runs = live_runs(api);
   }
@@ -343,6 +344,8 @@ int cluster_down(const cli::Console& console) {
     return console.complain({ErrorCode::kTimedOut, "the cluster did not end in time",
                              "pid " + std::to_string(pids.front()),
                              "kill it, then look at controller.log"});
+  if (const auto pid = controller_process(cli::tandem_home()))  // the node had just started it
+    return console.complain(starts_already(*pid));
   end_orphans(console);
   console.err << "down\n";
   for (const fs::path& run : runs)

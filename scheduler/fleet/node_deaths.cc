@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <string_view>
 #include <utility>
 
@@ -11,7 +10,7 @@ namespace {
 
 constexpr std::size_t kDeathsKept = 1000;  // of all nodes
 constexpr std::int32_t kDeathsMin = 3;
-constexpr std::size_t kActorsMin = 2;  // of a node as a whole
+constexpr std::size_t kActorsMin = 2;  // but for a single GPU
 
 bool lies_in(const DeathPlace& one, const DeathPlace& place) {
   return one.node == place.node && (place.gpus.empty() || one.gpus == place.gpus);
@@ -47,6 +46,7 @@ std::optional<std::string> NodeDeaths::fault_of(const DeathPlace& place,
   std::map<std::string_view, bool> counts;  // by kind
   for (const NodeDeath& death : deaths_) {
     if (!lies_in(death.place, place)) continue;
+    if (death.place != place && at_fault_.contains(death.place)) continue;
     const auto [at, is_new] = counts.try_emplace(death.kind);
     if (is_new)
       at->second =
@@ -58,11 +58,26 @@ std::optional<std::string> NodeDeaths::fault_of(const DeathPlace& place,
     actors.insert(death.actor);
     last = &death;
   }
-  if (count < kDeathsMin || (place.gpus.empty() && actors.size() < kActorsMin)) return std::nullopt;
+  const std::size_t actors_min = place.gpus.size() == 1 ? 1 : kActorsMin;
+  if (count < kDeathsMin || actors.size() < actors_min) return std::nullopt;
   const bool one = actors.size() == 1;
   return (one ? "1 actor" : std::to_string(actors.size()) + " actors") + " died here " +
          std::to_string(count) + " times within 10 minutes while others like " +
          (one ? "it" : "them") + " work elsewhere; the last: " + last->actor + ", " + last->cause;
+}
+
+void NodeDeaths::found_at_fault(const DeathPlace& place) { at_fault_.insert(place); }
+
+std::vector<DeathPlace> NodeDeaths::cleared_by(const std::string& actor,
+                                               const DeathPlace& place) const {
+  std::vector<DeathPlace> cleared;
+  for (const DeathPlace& other : at_fault_) {
+    bool died = false, others_died = false;
+    for (const NodeDeath& death : deaths_)
+      if (death.place == other) (death.actor == actor ? died : others_died) = true;
+    if (other != place && died && !others_died) cleared.push_back(other);
+  }
+  return cleared;
 }
 
 void NodeDeaths::forget(const DeathPlace& place) {
@@ -71,6 +86,7 @@ void NodeDeaths::forget(const DeathPlace& place) {
     uncount(death);
     return true;
   });
+  std::erase_if(at_fault_, [&](const DeathPlace& other) { return lies_in(other, place); });
 }
 
 }  // namespace tandem::scheduler

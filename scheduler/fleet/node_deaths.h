@@ -5,10 +5,12 @@
 // kill from outside, a decision or the loss of the whole node. Actors that do the same (the same
 // role of one job) are compared: where they work elsewhere and die here, the place is at fault.
 //
-//   ND-1  A place is at fault only after three deaths within ten minutes; a node as a whole only
-//         after those of at least two actors, since a GPU seldom has more than one.
+//   ND-1  A place is at fault only after three deaths within ten minutes, and but for a single GPU,
+//         which may never have more than one actor, only after those of at least two actors.
 //   ND-2  A death counts only if an actor that does the same works elsewhere, and none of them has
 //         died elsewhere within that time.
+//   ND-3  Deaths on a GPU that was found at fault do not count for its node; and the GPU is cleared
+//         if the only actor that has died there dies elsewhere within that time.
 #pragma once
 
 #include <compare>
@@ -17,6 +19,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -29,7 +32,8 @@ inline constexpr Duration kNodeDeathsWithin = std::chrono::minutes(10);
 // A node, or GPUs of it.
 struct DeathPlace {
   std::string node;
-  std::vector<std::string> gpus = {};  // uuids, all that a rank held; empty: the node as a whole
+  // Their uuids, sorted: all that a rank held. Empty: the node as a whole.
+  std::vector<std::string> gpus = {};
   auto operator<=>(const DeathPlace&) const = default;
 };
 
@@ -49,6 +53,9 @@ class NodeDeaths {
   void died(NodeDeath death);
   // Why the place is at fault, in words that people read; nullopt: nothing says that it is.
   std::optional<std::string> fault_of(const DeathPlace& place, const WorksElsewhere& works) const;
+  void found_at_fault(const DeathPlace& place);
+  // The places that were found at fault and are cleared, since `actor` has died in `place`.
+  std::vector<DeathPlace> cleared_by(const std::string& actor, const DeathPlace& place) const;
   void forget(const DeathPlace& place);  // what died there: somebody has looked after it
 
  private:
@@ -58,6 +65,7 @@ class NodeDeaths {
   std::deque<NodeDeath> deaths_;  // the newest ones, within the time before the last of them
   // How many of them are of a kind in a place.
   std::map<std::string, std::map<DeathPlace, std::int32_t>> by_kind_;
+  std::set<DeathPlace> at_fault_;
 };
 
 }  // namespace tandem::scheduler

@@ -14,7 +14,7 @@
 // PL-3  A share lies on one GPU; a whole GPU is not shared.
 // PL-4  The ranks that meet in communicators of NCCL go to nodes that have NCCL, of one version.
 //       They get a share of a GPU only where NCCL lets its ranks share one.
-// PL-5  No rank goes to a cordoned node or GPU. A rank that only such could hold waits; it is not
+// PL-5  No rank goes to a cordoned node or GPU. A rank for which there is no other waits; it is not
 //       infeasible.
 #pragma once
 

@@ -344,7 +344,9 @@ TEST_F(Cluster, AControllerThatDiesOrHangsIsReplacedAndItsJobsGoOn) {
   }
   EXPECT_EQ(home.run({"cancel", id}).code, 0);
   EXPECT_EQ(watcher.wait().code, 0) << watcher.err();
-  home.down();
+  ASSERT_EQ(kill(home.address()["pid"].get<pid_t>(), SIGSTOP), 0);
+  const Finished down = home.run({"down"});
+  EXPECT_EQ(down.code, 0) << "it ends a controller that hangs: " << down.text();
   home.expect_nothing_left();
 }
 

@@ -31,9 +31,10 @@ class ClusterView {
       update: (box, node) => {
         setText(box.firstChild, visible(node.name));
         setClass(box, `card ${node.state === 'Ready' && !node.cordoned ? '' : 'bad'}`);
-        const gpus = node.gpus?.length ? ` · ${node.gpus.length} GPUs` : '';
+        const found = (node.gpus ?? []).filter((gpu) => !gpu.gone);
+        const gpus = found.length ? ` · ${found.length} GPUs` : '';
         const cordoned = node.cordoned ? ` · cordoned: ${visible(node.cordoned)}` :
-            (node.gpus ?? []).filter((gpu) => gpu.cordoned)
+            found.filter((gpu) => gpu.cordoned)
                 .map((gpu) => ` · GPU ${gpu.index} cordoned: ${visible(gpu.cordoned)}`).join('');
         setText(box.lastChild, `${visible(node.state)}${cordoned} · ` +
             `${format.number(node.leased?.cpus ?? 0)} of ${format.number(node.cpus)} CPUs given ` +

@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
+#include <optional>
 
 #include "actors/cli/api_client.h"
 #include "runtime/base/file.h"
@@ -34,6 +36,36 @@ TEST(VerbsWithoutController, SayHowToStartOne) {
   EXPECT_EQ(exit_code(none.code), 69);
   EXPECT_NE(none.message.find("127.0.0.1:1"), std::string::npos) << none.message;
   EXPECT_EQ(run({"get", "jobs", "--address", "nonsense"}).code, ErrorCode::kInvalid);
+}
+
+// A node starts the controller again: who asks meanwhile waits for it, and is told so.
+TEST(VerbsWithoutController, WaitForOneThatIsKept) {
+  const job::JobFolder folder;
+  ASSERT_EQ(::setenv("TANDEM_HOME", folder.root().c_str(), 1), 0);
+  ASSERT_EQ(::unsetenv("TANDEM_ADDRESS"), 0);
+  int waits = 0;
+  std::optional<Result<FileLock>> controller;
+  const auto ask = [&](const std::optional<std::string>& flag = {}) {
+    return await_address(flag, std::chrono::seconds(60), [&] {
+      ++waits;
+      controller.emplace(FileLock::take(folder.root() / "controller.lock", "the state", ""));
+      folder.write("controller.json",
+                   R"({"pid": )" + std::to_string(getpid()) + R"(, "http": "127.0.0.1:7"})");
+    });
+  };
+  folder.write("controller.json", R"({"pid": 1, "http": "127.0.0.1:1"})");
+  EXPECT_FALSE(ask()) << "nobody keeps it";
+  const auto node = FileLock::take(folder.root() / "node.lock", "the node", "");
+  ASSERT_TRUE(node);
+  EXPECT_TRUE(ask("127.0.0.1:9")) << "an address that is given is taken as it is";
+  std::filesystem::remove(folder.root() / "controller.json");
+  EXPECT_FALSE(ask()) << "it has not begun, or was ended by `tandem down`";
+  EXPECT_EQ(waits, 0);
+  folder.write("controller.json", R"({"pid": 1, "http": "127.0.0.1:1"})");
+  const auto found = ask();
+  ASSERT_TRUE(found) << render(found.error());
+  EXPECT_EQ(found->endpoint.port, 7);
+  EXPECT_EQ(waits, 1);
 }
 
 TEST(VerbsWithoutController, DoWhatNeedsNone) {

@@ -96,7 +96,7 @@ class FullNodes : public SickNode {
 TEST_F(FullNodes, ANodeWithoutWhichNothingHasRoomIsNotCordonedAndThatIsSaid) {
   for (int i = 0; i < 2; ++i) round(sick, SIGSEGV);
   EXPECT_FALSE(cordoned(sick));
-  EXPECT_TRUE(announced("is not cordoned, since no other node has room: "));
+  EXPECT_TRUE(announced("is not cordoned, since there is no other room: "));
 }
 
 TEST_F(SickNode, IsLiftedWhereAJobWouldStandStillWithoutTheNode) {
@@ -212,6 +212,46 @@ TEST_F(SickGpu, IsLiftedWhereAJobWouldStandStillWithoutIt) {
   EXPECT_FALSE(cordon_of(sick));
   EXPECT_TRUE(announced("is needed: a job has no room without it"));
   EXPECT_EQ(world.state(needy), JobState::kStarting);
+}
+
+// An actor that dies wherever it is proves nothing about GPUs.
+TEST_F(SickGpu, IsClearedIfItsActorDiesOnAnotherOneToo_ND3) {
+  begin(6);
+  for (int i = 0; i < 3; ++i) crash(0);
+  ASSERT_TRUE(cordon_of(sick));
+  for (int i = 0; i < 4; ++i) crash(0);
+  EXPECT_FALSE(cordon_of(sick));
+  EXPECT_TRUE(announced("takes new actors again: " + rollout_name(0) + " dies elsewhere too"));
+  for (const GpuRecord& gpu : world.core.nodes().at("a").gpus) EXPECT_FALSE(gpu.cordoned);
+}
+
+TEST_F(SickGpu, StaysCordonedWhereWhatWaitsNeedsNoGpuOrIsTooLarge) {
+  begin(4);
+  JobShape large = shape_of(0.5);
+  large.per_rank[messages::Role::kRollout] = scheduler::resources({.cpus = 0.5, .gpus = 4});
+  const std::string too_large = world.submit(large);
+  EXPECT_EQ(world.state(too_large), JobState::kQueued);
+  for (int i = 0; i < 3; ++i) crash(0);
+  EXPECT_TRUE(cordon_of(sick)) << "what waits anyway does not count";
+  world.must(CancelJob{too_large});
+  const std::string for_cpus = world.submit(shape_of(5));
+  EXPECT_STREQ(world.reason(for_cpus + "/learner/0"), "WaitingForCapacity");
+  EXPECT_TRUE(cordon_of(sick));
+}
+
+// Nothing was computed there: the node could not start the process.
+TEST_F(SickGpu, IsNotAtFaultForAProcessThatDidNotStart) {
+  begin(4);
+  for (int i = 0; i < 4; ++i) {
+    for (const auto& [id, node] : std::map(world.alive))
+      if (id.actor == rollout_name(0)) {
+        world.alive.erase(id);
+        world.must(node::RankSpawnFailed{id, "no room on the disk", true});
+      }
+    world.now = world.now + 70s;
+    world.must(Tick{});
+  }
+  for (const GpuRecord& gpu : world.core.nodes().at("a").gpus) EXPECT_FALSE(gpu.cordoned);
 }
 
 // By its uuid: the next agent may list the GPUs in another order.

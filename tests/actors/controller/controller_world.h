@@ -167,7 +167,15 @@ class World {
       EXPECT_FALSE(id.actor == spawn.id.actor && id.incarnation != spawn.id.incarnation)
           << "CC-1: " << id.actor;
     EXPECT_TRUE(alive.emplace(spawn.id, spawn.node).second);
-    EXPECT_FALSE(core.nodes().at(spawn.node).cordoned) << "PL-5: " << spawn.id.actor;
+    const NodeRecord& node = core.nodes().at(spawn.node);
+    EXPECT_FALSE(node.cordoned) << "PL-5: " << spawn.id.actor;
+    for (const std::string& uuid : spawn.gpus) {
+      const auto gpu = std::ranges::find_if(
+          node.gpus, [&](const GpuRecord& record) { return record.device.uuid == uuid; });
+      ASSERT_TRUE(gpu != node.gpus.end() && !gpu->gone) << uuid;
+      EXPECT_FALSE(gpu->cordoned) << "PL-5: " << spawn.id.actor;
+      EXPECT_GE(gpu->free_milli, 0) << "PL-1: " << uuid;
+    }
     gpus[spawn.id.actor] = spawn.gpus;
   }
   void apply(const ExpectRank& rank) {

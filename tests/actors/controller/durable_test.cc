@@ -14,7 +14,7 @@ DurableEvent random_event(Rng& rng) {
   const std::string node = "node-" + std::to_string(rng.below(3));
   const std::string actor = job + "/counter/" + std::to_string(rng.below(3));
   const Incarnation incarnation{1 + rng.below(4)};
-  switch (rng.below(13)) {
+  switch (rng.below(15)) {
     case 0:
       return JobTaken{.job = job,
                       .run_dir = "/runs/" + job,
@@ -36,7 +36,8 @@ DurableEvent random_event(Rng& rng) {
     case 7:
       return JobOver{job, messages::JobOutcome::kFailed, "it died too often", true};
     case 8:
-      return ActorStarted{actor, {"counter"}, 1, incarnation, {{node, {0, 2}, {500, 0, 1 << 20}}}};
+      return ActorStarted{
+          actor, {"counter"}, 1, incarnation, {{node, {"GPU-0", "GPU-2"}, {500, 2000, 1 << 20}}}};
     case 9:
       return ActorLeaves{actor, incarnation, static_cast<Leaving>(rng.below(3)), node};
     case 10:
@@ -50,6 +51,8 @@ DurableEvent random_event(Rng& rng) {
     case 11:
       return JobServes{job, {"ipc:///s" + std::to_string(rng.below(3))}};
     case 12:
+      return GpuUncordoned{node, "GPU-" + std::to_string(rng.below(3))};
+    case 13:
       return GpuCordoned{node, "GPU-" + std::to_string(rng.below(3)), "actors die there"};
     default:
       return NodeLeft{node};

@@ -39,7 +39,7 @@ inline void check_actors_remembered(const JobRecord& job, const DurableState& re
     EXPECT_EQ(known->second.started.incarnation, actor.incarnation) << "CC-5: " << name;
     for (std::size_t r = 0; r < actor.ranks.size(); ++r) {
       EXPECT_EQ(known->second.started.ranks[r].node, actor.ranks[r].node) << "CC-5: " << name;
-      EXPECT_EQ(known->second.started.ranks[r].gpus, actor.ranks[r].gpus) << "CC-5: " << name;
+      EXPECT_EQ(known->second.started.ranks[r].gpus, actor.ranks[r].gpu_uuids) << "CC-5: " << name;
     }
   }
   for (const auto& [name, actor] : reader.actors_of(job.id))
@@ -74,6 +74,13 @@ inline void check_what_is_remembered(const ControllerCore& core, const DurableSt
     if (node.incarnation == Incarnation{}) continue;  // it has not come back to this controller
     EXPECT_EQ(reader.nodes().contains(name), node.up || node.silent) << "CC-5: " << name;
   }
+  for (const auto& [name, node] : core.nodes())
+    for (const GpuRecord& gpu : node.gpus) {
+      const auto marks = reader.cordoned_gpus().find(name);
+      const bool marked =
+          marks != reader.cordoned_gpus().end() && marks->second.contains(gpu.device.uuid);
+      EXPECT_TRUE(gpu.gone || marked == gpu.cordoned.has_value()) << "CC-5: " << name;
+    }
   for (const auto& [name, node] : core.nodes())
     EXPECT_EQ(reader.cordoned().contains(name), node.cordoned.has_value()) << "CC-5: " << name;
 }

@@ -382,6 +382,40 @@ TEST(TakeUp, AJobThatTrainsGoesOnWithItsActors) {
   EXPECT_EQ(count_told<messages::ActorDown>(after, job), 1u);
 }
 
+// The journal has the uuids: the next controller may hear of them in another order, and not of all.
+TEST(TakeUp, AnActorKeepsItsOwnGpu) {
+  World before;
+  before.node("a", 16, 3);
+  JobShape shape = shape_of(0.5, 2);
+  shape.per_rank[messages::Role::kRollout] = scheduler::resources({.cpus = 0.5, .gpus = 1});
+  const std::string job = before.submit(shape);
+  before.all_ready(job);
+  before.must(ExchangeOpened{job, {"ipc:///s2"}});
+  std::map<std::string, std::int64_t> expected{{"a-0", 1000}, {"a-1", 1000}, {"a-2", 1000}};
+  for (const char* rollout : {"/rollout/0", "/rollout/1"})
+    expected[before.gpus.at(job + rollout).front()] = 0;
+  for (const bool one_is_gone : {false, true}) {
+    World after(2, before);
+    TakeUpJobs taken = jobs_of(before);
+    taken.jobs.front().follows = true;
+    after.must(taken);
+    node::NodeUp up{"a", before.core.nodes().at("a").incarnation, 16, std::int64_t{1} << 40, 1};
+    const std::string gone = one_is_gone ? before.gpus.at(job + "/rollout/0").front() : "";
+    for (const char* uuid : {"a-2", "a-1", "a-0"})
+      if (uuid != gone) up.gpus.push_back({.uuid = uuid});
+    for (const auto& [id, node] : after.alive) up.ranks.push_back({id, 4711});
+    after.must(up);
+    std::map<std::string, std::int64_t> free;
+    for (const GpuRecord& gpu : after.core.nodes().at("a").gpus) {
+      free[gpu.device.uuid] = gpu.free_milli;
+      EXPECT_EQ(gpu.gone, gpu.device.uuid == gone);
+    }
+    EXPECT_EQ(free, expected);
+    for (const char* rollout : {"/rollout/0", "/rollout/1"}) after.die(job + rollout);
+    EXPECT_EQ(after.core.nodes().at("a").leased.gpu_milli, 0);
+  }
+}
+
 TEST(TakeUp, AJobThatIsOverEndsWithItsLastProcess) {
   World before;
   before.node("a", 4);

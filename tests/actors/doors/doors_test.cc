@@ -284,6 +284,7 @@ TEST(Doors, NodesSpeakOfTheirOwnRanks_DR1_DR2) {
   const RankId over{"j-1/rollout/0", {3}, 0};  // an earlier incarnation, as the controller knows
   NodeUp holds = up;
   holds.ranks = {{here, 7}, {over, 8}};
+  holds.gpus = {{.uuid = "GPU-1"}, {.uuid = "GPU-2"}};
   holds.ended = {{over, 0, {}, "exit"}};
   expect_all<AgentEvents>(door, a,
                           {up, holds, RankSpawned{here, 7}, RankSpawnFailed{here, "why"},
@@ -326,7 +327,10 @@ TEST(Doors, NodesSpeakOfTheirOwnRanks_DR1_DR2) {
   as([&](NodeUp& n) { n.ended = {{here, 300, {}, ""}}; });
   as([&](NodeUp& n) { n.ended.resize(300, {here, 0, {}, ""}); });
   as([](NodeUp& n) { n.gpus.resize(5000); });
-  as([](NodeUp& n) { n.gpus.push_back({.memory_bytes = -1}); });
+  as([](NodeUp& n) { n.gpus.push_back({.uuid = "GPU-1", .memory_bytes = -1}); });
+  as([](NodeUp& n) { n.gpus = {{.uuid = "GPU-1"}, {.uuid = "GPU-1"}}; });
+  for (const std::string& uuid : {std::string(), std::string("GPU-1,GPU-2"), std::string(129, 'x')})
+    as([&](NodeUp& n) { n.gpus = {{.uuid = uuid}}; });
   as([](NodeUp& n) { n.nccl.version = -1; });
   as([](NodeUp& n) { n.nccl = {.version = 2'000'000'000, .path = "libnccl.so.2"}; });
   as([](NodeUp& n) { n.nccl = {.version = 22809}; });

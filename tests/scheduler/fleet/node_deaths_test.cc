@@ -58,14 +58,30 @@ TEST_F(TwoNodes, ThreeDeathsOfOneActorAreItsGpusFault_ND1) {
   EXPECT_FALSE(fault("b", third)) << "it dies wherever it is";
   die("b", "rollout/2", 5s, fourth);
   EXPECT_TRUE(fault("b")) << "two actors, on two of its GPUs, and nowhere else";
-  deaths.forget({"b", third});
+  deaths.found_at_fault({"b", third});
   EXPECT_FALSE(fault("b")) << "those of a GPU that is cordoned no longer count";
+}
+
+TEST_F(TwoNodes, AGpuIsClearedByAnActorThatDiesElsewhere_ND3) {
+  const DeathPlace third{"b", {"GPU-3"}}, fourth{"b", {"GPU-4"}};
+  for (const auto at : {1s, 2s, 3s}) die("b", "rollout/1", at, third.gpus);
+  deaths.found_at_fault(third);
+  EXPECT_TRUE(deaths.cleared_by("job-1/rollout/1", third).empty()) << "it is the same place";
+  EXPECT_TRUE(deaths.cleared_by("job-1/rollout/2", fourth).empty()) << "it has not died there";
+  EXPECT_EQ(deaths.cleared_by("job-1/rollout/1", fourth), std::vector{third});
+  die("b", "rollout/2", 4s, third.gpus);
+  EXPECT_TRUE(deaths.cleared_by("job-1/rollout/1", fourth).empty()) << "another one died there too";
+  deaths.forget({"b"});
+  EXPECT_TRUE(deaths.cleared_by("job-1/rollout/1", fourth).empty());
 }
 
 // A rank with two GPUs does not die elsewhere than where it dies.
 TEST_F(TwoNodes, TheGpusOfOneRankAreOnePlace_ND2) {
-  for (const auto at : {1s, 2s, 3s}) die("b", "rollout/1", at, {"GPU-0", "GPU-1"});
-  EXPECT_TRUE(fault("b", {"GPU-0", "GPU-1"}));
+  const std::vector<std::string> both{"GPU-0", "GPU-1"};
+  for (const auto at : {1s, 2s, 3s}) die("b", "rollout/1", at, both);
+  EXPECT_FALSE(fault("b", both)) << "one actor is not enough for several GPUs";
+  die("b", "rollout/2", 4s, both);
+  EXPECT_TRUE(fault("b", both));
 }
 
 TEST_F(TwoNodes, DeathsThatAreFarApartDoNotCount_ND1) {
