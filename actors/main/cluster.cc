@@ -344,8 +344,9 @@ int cluster_down(const cli::Console& console) {
     return console.complain({ErrorCode::kTimedOut, "the cluster did not end in time",
                              "pid " + std::to_string(pids.front()),
                              "kill it, then look at controller.log"});
-  if (const auto pid = controller_process(cli::tandem_home()))  // the node had just started it
-    return console.complain(starts_already(*pid));
+  const auto next = controller_process(cli::tandem_home());
+  if (next && *next != pids.front())  // the node had started it just before
+    return console.complain(starts_already(*next));
   end_orphans(console);
   console.err << "down\n";
   for (const fs::path& run : runs)
