@@ -381,9 +381,9 @@ std::pair<std::string, std::string> reason_of_node(const controller::NodeRecord&
   if (node.cordoned) return {"Cordoned", "takes no new actors: " + *node.cordoned};
   std::string gpus;
   for (std::size_t i = 0; i < node.gpus.size(); ++i)
-    if (const auto& why = node.gpus[i].cordoned)
-      gpus += (gpus.empty() ? "" : "; ") + std::string("GPU ") + std::to_string(i) +
-              " takes no new actors: " + *why;
+    if (const auto& gpu = node.gpus[i]; gpu.cordoned && !gpu.gone)
+      gpus += (gpus.empty() ? "GPU " : "; GPU ") + std::to_string(i) + " (" + gpu.device.uuid +
+              ") takes no new actors: " + *gpu.cordoned;
   if (!gpus.empty()) return {"GpuCordoned", gpus};
   return {"Working", "all is well"};
 }

@@ -205,16 +205,17 @@ Schema actor_schema() {
 }
 
 Schema node_schema() {
-  const Schema gpu = object({{"index", integer()},
-                             {"name", text()},
-                             {"uuid", text()},
-                             {"memory_bytes", integer()},
-                             {"cpu_affinity", text()},
-                             {"numa_affinity", text()},
-                             {"links", list_of(text()), "The way to each GPU of the node."},
-                             {"gone", boolean(), "The node does not find it any more."},
-                             {"cordoned", nullable(text()), "Why it takes no new actors."},
-                             {"leased", number(), "The share that ranks hold, from 0 to 1."}});
+  const Schema gpu =
+      object({{"index", integer()},
+              {"name", text()},
+              {"uuid", text()},
+              {"memory_bytes", integer()},
+              {"cpu_affinity", text()},
+              {"numa_affinity", text()},
+              {"links", list_of(text()), "The way to each GPU of the node."},
+              {"gone", boolean(), "Its agent does not find it, or has not said yet what it finds."},
+              {"cordoned", nullable(text()), "Why it takes no new actors."},
+              {"leased", number(), "The share that ranks hold, from 0 to 1."}});
   const Schema held = object({{"cpus", number()}, {"gpus", number()}, {"memory_bytes", integer()}});
   const Schema nccl = object({{"version", text()}, {"path", text()}, {"shares_gpus", boolean()}});
   const Schema reservation = object({{"actor", text()},

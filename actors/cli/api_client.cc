@@ -113,7 +113,9 @@ Result<ApiAddress> await_address(const std::optional<std::string>& flag, Duratio
   const std::filesystem::path home = tandem_home();
   if (is_kept(home)) on_wait();
   for (const Time give_up = steady_now() + within;
-       !found && is_kept(home) && steady_now() < give_up; found = resolve_address(flag))
+       !found && found.error().code == ErrorCode::kUnreachable && is_kept(home) &&
+       steady_now() < give_up;
+       found = resolve_address(flag))
     (void)http::await_server(former_endpoint(home), kLookAtFileEvery);  // with a pause
   return found;
 }
@@ -171,15 +173,16 @@ Error ApiClient::explain(const Error& error) const {
 
 template <class Ask>
 auto ApiClient::outliving_a_restart(Ask ask) const -> decltype(ask()) {
-  const Time give_up = steady_now() + std::min(kReconnectWithin, timeout_);
+  std::optional<Time> give_up;
   for (;;) {
     auto answer = ask();
     const bool lost = !answer && answer.error().code == ErrorCode::kUnreachable;
     if (!lost) answered_ = true;
     if (!lost || !(answered_ || is_kept(address_.folder))) return answer;
+    if (!give_up) give_up = steady_now() + std::min(kReconnectWithin, timeout_);
     bool back = false;
     while (!back) {
-      if (steady_now() >= give_up || !may_be_back()) return answer;
+      if (steady_now() >= *give_up || !may_be_back()) return answer;
       back = http::await_server(address_.endpoint, kLookAtFileEvery) && holds_its_lock();
     }
   }

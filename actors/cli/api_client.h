@@ -20,7 +20,7 @@ namespace tandem::cli {
 
 // A controller that cannot be reached may be started again, if a node keeps it
 // (actors/main/controller_keeper.h) or it has answered this client before: what only reads is asked
-// again for so long, or for as long as a request of this client may take.
+// again for so long from its loss, or for as long as a request of this client may take.
 inline constexpr Duration kReconnectWithin = std::chrono::seconds(15);
 
 // How long a request waits for its answer, and a stream without a tick for its next line.

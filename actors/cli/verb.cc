@@ -8,7 +8,7 @@
 namespace tandem::cli {
 namespace {
 
-constexpr Duration kStartsAgainWithin = std::chrono::seconds(2);  // mostly
+constexpr Duration kStartsAgainWithin = std::chrono::seconds(2);  // in most cases
 
 Result<int> call_api(const VerbContext& context, ApiClient api, const ApiCall& call) {
   Client client{.api = api, .console = context.console};

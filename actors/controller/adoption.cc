@@ -31,13 +31,17 @@ void hold_room(Turn& turn, RankRecord& rank) {
   lease(turn, rank);
 }
 
+constexpr std::size_t kGpusMax = 1024;  // of a node, as the doors let them in
+constexpr std::int64_t kAmountMax = std::int64_t{1} << 50;
+
 // Whether a rank can have been placed so: a damaged journal may tell of other things.
 bool can_be(const RankPlaced& place) {
+  const auto is_amount = [](std::int64_t amount) { return amount >= 0 && amount <= kAmountMax; };
   const std::set<std::string> gpus(place.gpus.begin(), place.gpus.end());
   const scheduler::Resources& need = place.need;
-  return !place.node.empty() && gpus.size() == place.gpus.size() && !gpus.contains("") &&
-         gpus.empty() == (need.gpu_milli <= 0) && need.cpu_milli >= 0 && need.gpu_milli >= 0 &&
-         need.memory_bytes >= 0;
+  return !place.node.empty() && gpus.size() == place.gpus.size() && gpus.size() <= kGpusMax &&
+         !gpus.contains("") && gpus.empty() == (need.gpu_milli == 0) && is_amount(need.cpu_milli) &&
+         is_amount(need.gpu_milli) && is_amount(need.memory_bytes);
 }
 
 scheduler::Reason ending_of(const ActorLeaves& leaves) {

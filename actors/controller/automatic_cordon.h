@@ -12,8 +12,9 @@ namespace tandem::controller {
 // The incarnation of the actor ends, since this rank of it ended for `why`.
 void note_death(Turn& turn, const JobRecord& job, const ActorRecord& actor, const RankRecord& rank,
                 const scheduler::Reason& why);
-// Lifts automatic cordons, after the schedule, where a queued job or a role of which nothing lives
-// has no room without them. Returns whether it did.
-bool lift_needed_cordons(Turn& turn);
+// After schedule(): where a queued job, or a role of which nothing lives, has no room because of
+// automatic cordons, lifts those of one node with its GPUs, or of all nodes if no single one is
+// enough. Returns whether it did; then the schedule is looked at again.
+bool lift_needed_cordon(Turn& turn);
 
 }  // namespace tandem::controller

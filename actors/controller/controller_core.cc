@@ -43,8 +43,8 @@ Result<std::vector<ControllerEffect>> ControllerCore::step(const ControllerEvent
   forget_old_jobs(state_);
   const Result<void> done = std::visit([&](const auto& e) { return taken(turn, e); }, event);
   if (!done) return done.error();
-  schedule(turn);
-  if (lift_needed_cordons(turn)) schedule(turn);
+  while (schedule(turn) && lift_needed_cordon(turn)) {  // there are only so many
+  }
   return effects;
 }
 

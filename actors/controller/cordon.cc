@@ -71,6 +71,7 @@ Result<void> take(Turn& turn, const UncordonNode& uncordon) {
   if (it == turn.state.nodes.end()) {  // a node of the controller before may have the mark
     if (!of_gpus && !durable.cordoned().contains(uncordon.node)) return no_node(uncordon.node);
     turn.remember(NodeUncordoned{uncordon.node});
+    turn.state.node_deaths.forget({uncordon.node});
   } else if (of_gpus || it->second.cordoned) {
     unmark_cordoned(turn, uncordon.node, it->second);
   }

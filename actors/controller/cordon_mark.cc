@@ -1,6 +1,7 @@
 #include "actors/controller/cordon_mark.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "actors/controller/room.h"
 
@@ -17,29 +18,33 @@ void mark_cordoned(Turn& turn, const std::string& name, NodeRecord& node, const 
 
 void mark_gpus_cordoned(Turn& turn, NodeRecord& node, std::span<const std::int32_t> gpus,
                         const std::string& why) {
-  for (const std::int32_t index : gpus) {
-    GpuRecord& gpu = node.gpus.at(static_cast<std::size_t>(index));
-    gpu.cordoned = why;
-    turn.remember(GpuCordoned{node.name, gpu.device.uuid, why});
-  }
+  for (const std::int32_t gpu : gpus)
+    turn.remember(
+        GpuCordoned{node.name, node.gpus.at(static_cast<std::size_t>(gpu)).device.uuid, why});
+  recall_cordoned_gpus(turn.state, node);
   renew_room(turn.state, node);
   turn.note_change();
-  turn.announce(node, gpus_in_words(gpus) + " cordoned: " + why, messages::EventLevel::kWarning);
+  turn.announce(node, gpus_in_words(node, gpus) + " cordoned: " + why,
+                messages::EventLevel::kWarning);
 }
 
-void unmark_gpu_cordoned(Turn& turn, const std::string& name, const std::string& uuid,
-                         const std::string& why) {
-  turn.state.node_deaths.forget({name, {uuid}});
+void unmark_gpus_cordoned(Turn& turn, const scheduler::DeathPlace& place, const std::string& why) {
+  turn.state.node_deaths.forget(place);
   const auto& marks = turn.state.durable.cordoned_gpus();
-  const auto of_node = marks.find(name);
-  if (of_node == marks.end() || !of_node->second.contains(uuid)) return;
-  turn.remember(GpuUncordoned{name, uuid});
-  const auto node = turn.state.nodes.find(name);
+  for (const std::string& uuid : place.gpus)
+    if (const auto of_node = marks.find(place.node);
+        of_node != marks.end() && of_node->second.contains(uuid))
+      turn.remember(GpuUncordoned{place.node, uuid});
+  const auto node = turn.state.nodes.find(place.node);
   if (node == turn.state.nodes.end()) return;
+  std::vector<std::int32_t> gpus;
+  for (std::size_t i = 0; i < node->second.gpus.size(); ++i)
+    if (std::ranges::find(place.gpus, node->second.gpus[i].device.uuid) != place.gpus.end())
+      gpus.push_back(static_cast<std::int32_t>(i));
   recall_cordoned_gpus(turn.state, node->second);
   renew_room(turn.state, node->second);
   turn.note_change();
-  turn.announce(node->second, "GPU " + uuid + " takes new actors again: " + why);
+  turn.announce(node->second, gpus_in_words(node->second, gpus) + " may be used again: " + why);
 }
 
 void recall_cordoned_gpus(ControllerState& state, NodeRecord& node) {
@@ -70,10 +75,11 @@ void unmark_cordoned(Turn& turn, const std::string& name, NodeRecord& node) {
   turn.announce(node, whole ? "takes new actors again" : "its GPUs take new actors again");
 }
 
-std::string gpus_in_words(std::span<const std::int32_t> gpus) {
-  std::string words = gpus.size() == 1 ? "GPU" : "GPUs";
-  for (std::size_t i = 0; i < gpus.size(); ++i)
-    words += (i == 0 ? " " : ", ") + std::to_string(gpus[i]);
+std::string gpus_in_words(const NodeRecord& node, std::span<const std::int32_t> gpus) {
+  std::string words;
+  for (const std::int32_t gpu : gpus)
+    words += (words.empty() ? "GPU " : ", GPU ") + std::to_string(gpu) + " (" +
+             node.gpus.at(static_cast<std::size_t>(gpu)).device.uuid + ")";
   return words;
 }
 

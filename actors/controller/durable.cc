@@ -121,9 +121,7 @@ void DurableState::on(const NodeUncordoned& event) {
 }
 void DurableState::on(const GpuCordoned& event) {
   auto& gpus = cordoned_gpus_[event.node];
-  gpus[event.gpu] = event.why;
-  if (gpus.size() > kCordonedGpusMax)
-    gpus.erase(gpus.begin()->first == event.gpu ? std::next(gpus.begin()) : gpus.begin());
+  if (gpus.size() < kCordonedGpusMax || gpus.contains(event.gpu)) gpus[event.gpu] = event.why;
 }
 void DurableState::on(const GpuUncordoned& event) {
   const auto of_node = cordoned_gpus_.find(event.node);

@@ -36,7 +36,7 @@ class DurableState {
   using Actors = std::map<std::string, Actor>;  // by name
   // Deaths of a job's actors that are kept: the newest, more than any restart budget looks at.
   static constexpr std::size_t kDeathsMax = 256;
-  // Cordoned GPUs of a node that are kept, also of such as it has no more.
+  // Marks of GPUs of a node, also of such as it has no more; a further one is not kept.
   static constexpr std::size_t kCordonedGpusMax = 1024;
 
   // An event that does not fit, as one about a job that has left, changes nothing: a file may have

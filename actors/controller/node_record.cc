@@ -1,6 +1,7 @@
 #include "actors/controller/node_record.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace tandem::controller {
 namespace {
@@ -25,9 +26,10 @@ std::size_t place_for_new(std::vector<GpuRecord>& gpus) {
 
 }  // namespace
 
-void renew_gpus(NodeRecord& node, const std::vector<node::Gpu>& found) {
+std::vector<std::int32_t> renew_gpus(NodeRecord& node, const std::vector<node::Gpu>& found) {
   if (std::ranges::none_of(node.gpus, is_held)) node.gpus.clear();
-  for (GpuRecord& gpu : node.gpus) gpu.gone = true;
+  std::vector<bool> was_there;
+  for (GpuRecord& gpu : node.gpus) was_there.push_back(!std::exchange(gpu.gone, true));
   std::vector<std::size_t> at(found.size());  // of each that is found, the index of its record
   for (std::size_t i = 0; i < found.size(); ++i)
     if (at[i] = find(node.gpus, found[i].uuid); at[i] < node.gpus.size())
@@ -44,6 +46,10 @@ void renew_gpus(NodeRecord& node, const std::vector<node::Gpu>& found) {
       links[at[i]] = gpu.device.links[i];
     gpu.device.links = std::move(links);
   }
+  std::vector<std::int32_t> gone;
+  for (std::size_t i = 0; i < was_there.size(); ++i)
+    if (was_there[i] && node.gpus[i].gone) gone.push_back(static_cast<std::int32_t>(i));
+  return gone;
 }
 
 std::int32_t index_of_gpu(NodeRecord& node, const std::string& uuid) {

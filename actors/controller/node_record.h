@@ -2,6 +2,7 @@
 // room.h, cordon_mark.h).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <set>
@@ -23,7 +24,9 @@ struct GpuRecord {
   bool gone = false;  // the node's agent does not find it, or has not said yet what it finds
 
   // The share that a new rank can have.
-  std::int64_t offered_milli() const { return cordoned || gone ? 0 : free_milli; }
+  std::int64_t offered_milli() const {
+    return cordoned || gone ? 0 : std::max<std::int64_t>(0, free_milli);
+  }
 };
 
 // A node that was ever up, or on which actors of the controller before this one ran. A lost node
@@ -52,8 +55,8 @@ struct NodeRecord {
 };
 
 // Takes what the node's agent has found. While a rank holds a GPU, each record keeps its index, and
-// one that is not found is gone.
-void renew_gpus(NodeRecord& node, const std::vector<node::Gpu>& found);
+// one that is not found is gone. Returns those that were found before and are gone now.
+std::vector<std::int32_t> renew_gpus(NodeRecord& node, const std::vector<node::Gpu>& found);
 // The index of the GPU with this uuid; one that has no record yet gets one, and is gone.
 std::int32_t index_of_gpu(NodeRecord& node, const std::string& uuid);
 

@@ -110,7 +110,7 @@ void take(Turn& turn, const node::NodeUp& up) {
                                      .gpus = static_cast<double>(up.gpus.size()),
                                      .memory_bytes = up.memory_bytes});
   // The shares that living ranks hold stay held; those that have ended are known below.
-  renew_gpus(node, up.gpus);
+  const std::vector<std::int32_t> gone = renew_gpus(node, up.gpus);
   recall_cordoned_gpus(turn.state, node);
   node.gpus_unusable = up.gpus_unusable;
   node.gpus_absent = up.gpus_absent;
@@ -124,6 +124,9 @@ void take(Turn& turn, const node::NodeUp& up) {
   look_again_on(turn.state, node.name);
   turn.note_change();
   turn.announce(node, node.cordoned ? "up, and cordoned: " + *node.cordoned : "up");
+  if (!gone.empty())
+    turn.announce(node, "does not find " + gpus_in_words(node, gone) + " any more, held by actors",
+                  messages::EventLevel::kWarning);
   if (!was_up) meet_ranks(turn, node, up);
   renew_reasons(turn, node.name);
   if (node.unwanted.empty()) turn.state.nodes_awaited.erase(up.node);

@@ -91,16 +91,6 @@ void wait_in_queue(Turn& turn, JobRecord& job, const Reason& why) {
   for (const messages::Role& role : job.shape.roles) tell_queued(turn, job, role, why);
 }
 
-// The actors in backoff of all jobs, whose room a queued job must leave free.
-std::vector<scheduler::Gang> gangs_to_restart(ControllerState& state) {
-  std::vector<scheduler::Gang> gangs;
-  for (const auto& [until, name] : state.found.backoffs) {
-    const JobRecord& job = *state.job_of(name);
-    gangs.push_back(gang_of(job, job.actors.at(name)));
-  }
-  return gangs;
-}
-
 SpawnRankOn spawn_of(const JobRecord& job, const ActorRecord& actor, std::int32_t rank) {
   const RankRecord& record = actor.ranks[static_cast<std::size_t>(rank)];
   std::string file = messages::rank_name(actor.name.substr(job.id.size() + 1), rank);
@@ -308,6 +298,15 @@ void say_node_lost(Turn& turn, JobRecord& job) {
 
 }  // namespace
 
+std::vector<scheduler::Gang> gangs_to_restart(ControllerState& state) {
+  std::vector<scheduler::Gang> gangs;
+  for (const auto& [until, name] : state.found.backoffs) {
+    const JobRecord& job = *state.job_of(name);
+    gangs.push_back(gang_of(job, job.actors.at(name)));
+  }
+  return gangs;
+}
+
 void take(Turn& turn, const JournalNews& news) {
   if (std::exchange(turn.state.journal_fails, news.fails) != news.fails) turn.note_change();
 }
@@ -350,12 +349,12 @@ void give_up_awaited(Turn& turn, const std::string& node) {
                      messages::EventLevel::kError});
 }
 
-void schedule(Turn& turn) {
+bool schedule(Turn& turn) {
   ControllerState& state = turn.state;
   end_waits_for_nodes(turn);
   const bool pause_over =
       !state.found.backoffs.empty() && state.found.backoffs.begin()->first <= turn.now;
-  if (state.scheduled == state.changes && !pause_over) return;
+  if (state.scheduled == state.changes && !pause_over) return false;
   state.scheduled = state.changes;
   end_backoffs(turn);
   std::vector<JobRecord*> order;  // of their submission
@@ -388,6 +387,7 @@ void schedule(Turn& turn) {
     start_waiting(turn, *job);
     say_node_lost(turn, *job);
   }
+  return true;
 }
 
 }  // namespace tandem::controller

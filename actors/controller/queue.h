@@ -9,7 +9,11 @@
 // it, nor an actor of which a process of a former incarnation is still ending (CC-1).
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "actors/controller/turn.h"
+#include "scheduler/fleet/placement_input.h"
 
 namespace tandem::controller {
 
@@ -17,8 +21,11 @@ namespace tandem::controller {
 void take(Turn& turn, const JournalNews& news);
 
 // Starts queued jobs and actors that now fit, and those whose backoff is over. Runs after every
-// event and returns at once unless something that it reads has changed.
-void schedule(Turn& turn);
+// event, and returns false at once where nothing that it reads has changed.
+bool schedule(Turn& turn);
+
+// The actors in backoff of all jobs, whose room a queued job must leave free.
+std::vector<scheduler::Gang> gangs_to_restart(ControllerState& state);
 
 // If there are jobs, they wait from now on until the nodes of the controller before this one are
 // up: for at most kNodesReturn, and for a node where former ranks of a job may live (CC-1) that job

@@ -40,7 +40,7 @@ scheduler::NodeCapacity capacity_of(const NodeRecord& node) {
     const GpuRecord& gpu = node.gpus[i];
     room.gpus_free_milli.push_back(gpu.offered_milli());
     room.free.gpu_milli += gpu.offered_milli();
-    if (gpu.cordoned) room.gpus_cordoned.push_back(static_cast<std::int32_t>(i));
+    if (gpu.cordoned && !gpu.gone) room.gpus_cordoned.push_back(static_cast<std::int32_t>(i));
   }
   if (room.cordoned || !node.unwanted.empty()) {
     room.free = {};

@@ -176,6 +176,7 @@ void forget_lost_nodes(Turn& turn) {
     if (!may_be_forgotten(state, node->second)) continue;
     // A user's mark stays: it is for an agent that may come back.
     if (is_automatic(state, node->second)) turn.remember(NodeUncordoned{node->first});
+    state.node_deaths.forget({node->first});
     look_again_on(state, node->first);
     state.found.lost.erase(lost);
     state.nodes.erase(node);

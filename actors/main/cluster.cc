@@ -346,7 +346,10 @@ int cluster_down(const cli::Console& console) {
                              "kill it, then look at controller.log"});
   const auto next = controller_process(cli::tandem_home());
   if (next && *next != pids.front())  // the node had started it just before
-    return console.complain(starts_already(*next));
+    return console.complain(
+        {ErrorCode::kFailed,
+         "the controller that ended was followed by process " + std::to_string(*next),
+         cli::tandem_home().string(), "run `tandem down` again"});
   end_orphans(console);
   console.err << "down\n";
   for (const fs::path& run : runs)

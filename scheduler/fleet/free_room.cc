@@ -19,7 +19,7 @@ constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
 
 }  // namespace
 
-bool FreeRoom::LessRoom::operator()(const Resources& one, const Resources& other) const {
+bool FreeRoom::ByAmounts::operator()(const Resources& one, const Resources& other) const {
   const auto key = [](const Resources& size) {
     return std::tuple(size.cpu_milli, size.gpu_milli, size.memory_bytes);
   };

@@ -64,7 +64,7 @@ class FreeRoom {
     std::string_view name;
     auto operator<=>(const Place&) const = default;
   };
-  struct LessRoom {
+  struct ByAmounts {
     bool operator()(const Resources& one, const Resources& other) const;
   };
   static Place place_of(const NodeCapacity& node);
@@ -80,8 +80,8 @@ class FreeRoom {
 
   Nodes nodes_;
   std::set<Place> order_;  // of all nodes; the names are those of nodes_
-  std::map<Resources, std::int64_t, LessRoom> sizes_;  // of empty nodes
-  std::set<std::string> cordoned_;                     // cordoned_parts() of all nodes
+  std::map<Resources, std::int64_t, ByAmounts> sizes_;  // of empty nodes
+  std::set<std::string> cordoned_;                      // cordoned_parts() of all nodes
   Resources free_;
   std::int64_t gpus_whole_ = 0;      // GPUs that are wholly free, in thousandths
   std::int64_t memory_unknown_ = 0;  // nodes that announce no memory, where any amount fits

@@ -10,10 +10,16 @@ namespace {
 
 constexpr std::size_t kDeathsKept = 1000;  // of all nodes
 constexpr std::int32_t kDeathsMin = 3;
-constexpr std::size_t kActorsMin = 2;  // but for a single GPU
+constexpr std::size_t kActorsMin = 2;  // except for a single GPU
 
 bool lies_in(const DeathPlace& one, const DeathPlace& place) {
   return one.node == place.node && (place.gpus.empty() || one.gpus == place.gpus);
+}
+
+// Whether a death there is one elsewhere than in the place.
+bool is_elsewhere(const DeathPlace& death, const DeathPlace& place) {
+  const bool did_not_start = death.gpus.empty() && !place.gpus.empty();
+  return !did_not_start && !lies_in(death, place);
 }
 
 }  // namespace
@@ -23,6 +29,8 @@ void NodeDeaths::died(NodeDeath death) {
          (death.at - deaths_.front().at > kNodeDeathsWithin || deaths_.size() >= kDeathsKept))
     drop_first();
   ++by_kind_[death.kind][death.place];
+  if (const auto found = at_fault_.find(death.place); found != at_fault_.end())
+    found->second.insert(death.actor);
   deaths_.push_back(std::move(death));
 }
 
@@ -51,7 +59,7 @@ std::optional<std::string> NodeDeaths::fault_of(const DeathPlace& place,
     if (is_new)
       at->second =
           std::ranges::all_of(by_kind_.at(death.kind),
-                              [&](const auto& own) { return lies_in(own.first, place); }) &&
+                              [&](const auto& own) { return !is_elsewhere(own.first, place); }) &&
           works(death.kind);
     if (!at->second) continue;
     ++count;
@@ -66,17 +74,17 @@ std::optional<std::string> NodeDeaths::fault_of(const DeathPlace& place,
          (one ? "it" : "them") + " work elsewhere; the last: " + last->actor + ", " + last->cause;
 }
 
-void NodeDeaths::found_at_fault(const DeathPlace& place) { at_fault_.insert(place); }
+void NodeDeaths::found_at_fault(const DeathPlace& place) {
+  std::set<std::string>& actors = at_fault_[place];
+  for (const NodeDeath& death : deaths_)
+    if (death.place == place) actors.insert(death.actor);
+}
 
 std::vector<DeathPlace> NodeDeaths::cleared_by(const std::string& actor,
                                                const DeathPlace& place) const {
   std::vector<DeathPlace> cleared;
-  for (const DeathPlace& other : at_fault_) {
-    bool died = false, others_died = false;
-    for (const NodeDeath& death : deaths_)
-      if (death.place == other) (death.actor == actor ? died : others_died) = true;
-    if (other != place && died && !others_died) cleared.push_back(other);
-  }
+  for (const auto& [other, actors] : at_fault_)
+    if (other != place && actors == std::set{actor}) cleared.push_back(other);
   return cleared;
 }
 
@@ -86,7 +94,7 @@ void NodeDeaths::forget(const DeathPlace& place) {
     uncount(death);
     return true;
   });
-  std::erase_if(at_fault_, [&](const DeathPlace& other) { return lies_in(other, place); });
+  std::erase_if(at_fault_, [&](const auto& other) { return lies_in(other.first, place); });
 }
 
 }  // namespace tandem::scheduler

@@ -5,12 +5,13 @@
 // kill from outside, a decision or the loss of the whole node. Actors that do the same (the same
 // role of one job) are compared: where they work elsewhere and die here, the place is at fault.
 //
-//   ND-1  A place is at fault only after three deaths within ten minutes, and but for a single GPU,
-//         which may never have more than one actor, only after those of at least two actors.
+//   ND-1  A place is at fault only after three deaths within ten minutes. Those of one actor are
+//         enough for a single GPU, on which no other may ever run; for a node, or for several GPUs,
+//         they must be of two actors.
 //   ND-2  A death counts only if an actor that does the same works elsewhere, and none of them has
-//         died elsewhere within that time.
-//   ND-3  Deaths on a GPU that was found at fault do not count for its node; and the GPU is cleared
-//         if the only actor that has died there dies elsewhere within that time.
+//         died elsewhere within that time. A process that did not start says nothing of GPUs.
+//   ND-3  Deaths on GPUs that were found at fault do not count for their node; and the GPUs are
+//         cleared if the only actor that has died there dies on others, under the same controller.
 #pragma once
 
 #include <compare>
@@ -53,10 +54,10 @@ class NodeDeaths {
   void died(NodeDeath death);
   // Why the place is at fault, in words that people read; nullopt: nothing says that it is.
   std::optional<std::string> fault_of(const DeathPlace& place, const WorksElsewhere& works) const;
-  void found_at_fault(const DeathPlace& place);
-  // The places that were found at fault and are cleared, since `actor` has died in `place`.
+  void found_at_fault(const DeathPlace& place);  // it is cordoned for that
+  // The GPUs that were found at fault and are cleared, since `actor` has died in `place`.
   std::vector<DeathPlace> cleared_by(const std::string& actor, const DeathPlace& place) const;
-  void forget(const DeathPlace& place);  // what died there: somebody has looked after it
+  void forget(const DeathPlace& place);  // what died there: it has no mark any more
 
  private:
   void drop_first();
@@ -65,7 +66,7 @@ class NodeDeaths {
   std::deque<NodeDeath> deaths_;  // the newest ones, within the time before the last of them
   // How many of them are of a kind in a place.
   std::map<std::string, std::map<DeathPlace, std::int32_t>> by_kind_;
-  std::set<DeathPlace> at_fault_;
+  std::map<DeathPlace, std::set<std::string>> at_fault_;  // and all actors that have died there
 };
 
 }  // namespace tandem::scheduler

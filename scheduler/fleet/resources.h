@@ -19,7 +19,7 @@ struct Resources {
   bool operator==(const Resources&) const = default;
 };
 
-// How many GPUs a node has, of its total.
+// How many GPUs a node with these resources has.
 inline std::size_t whole_gpus(const Resources& node) {
   return static_cast<std::size_t>(node.gpu_milli / kWholeGpu);
 }

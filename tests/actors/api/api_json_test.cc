@@ -109,7 +109,7 @@ TEST(ApiJson, ANodeSaysWhatItsGpusAreAndWhichItCannotUse) {
   EXPECT_EQ(node_json(node, Time{})["gpus"][0]["cordoned"], "automatic: actors die there");
   EXPECT_EQ(node_json(node, Time{})["reason"], "GpuCordoned");
   EXPECT_EQ(node_json(node, Time{})["message"],
-            "GPU 0 takes no new actors: automatic: actors die there");
+            "GPU 0 (GPU-1) takes no new actors: automatic: actors die there");
 }
 
 TEST(ApiJson, ANodeSaysWhichNcclItHasOrWhyNone) {

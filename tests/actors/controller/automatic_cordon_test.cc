@@ -108,7 +108,7 @@ TEST_F(SickNode, IsLiftedWhereAJobWouldStandStillWithoutTheNode) {
   world.now = world.now + 70s;  // the pauses before the next starts are over
   world.must(Tick{});
   EXPECT_FALSE(cordoned(sick)) << "it is the only node that is left";
-  EXPECT_TRUE(announced("is needed: a job has no room without it"));
+  EXPECT_TRUE(announced("has no room without it"));
 }
 
 TEST_F(SickNode, ACordonOfAPersonIsNotLifted) {
@@ -158,6 +158,9 @@ class SickGpu : public testing::Test {
     if (world.state_of(rollout_name(rollout)) != ActorState::kQueued)
       world.ready(rollout_name(rollout));
   }
+  static std::string name_of(std::int32_t gpu) {
+    return "GPU " + std::to_string(gpu) + " (a-" + std::to_string(gpu) + ")";
+  }
   const std::optional<std::string>& cordon_of(std::int32_t gpu) const {
     return world.core.nodes().at("a").gpus.at(static_cast<std::size_t>(gpu)).cordoned;
   }
@@ -181,7 +184,7 @@ TEST_F(SickGpu, IsCordonedAloneAndItsActorMovesToAnotherOne_ND1) {
   ASSERT_TRUE(cordon_of(sick));
   EXPECT_EQ(cordon_of(sick)->find("automatic: 1 actor died here 3 times within 10 minutes"), 0u)
       << *cordon_of(sick);
-  EXPECT_TRUE(announced("GPU " + std::to_string(sick) + " cordoned: automatic: 1 actor"));
+  EXPECT_TRUE(announced(name_of(sick) + " cordoned: automatic: 1 actor"));
   EXPECT_FALSE(world.core.nodes().at("a").cordoned);
   EXPECT_NE(gpu_of(0), sick) << "started on the fourth one";
   EXPECT_EQ(world.state_of(rollout_name(0)), ActorState::kReady);
@@ -197,7 +200,7 @@ TEST_F(SickGpu, WithoutAnotherOneItIsUsedAndThatIsSaid) {
   begin(3);
   for (int i = 0; i < 3; ++i) crash(0);
   EXPECT_FALSE(cordon_of(sick));
-  EXPECT_TRUE(announced("GPU " + std::to_string(sick) + " not cordoned, since there is no other"));
+  EXPECT_TRUE(announced(name_of(sick) + " not cordoned, since there is no other"));
   EXPECT_EQ(gpu_of(0), sick);
 }
 
@@ -210,7 +213,7 @@ TEST_F(SickGpu, IsLiftedWhereAJobWouldStandStillWithoutIt) {
   second.per_rank[messages::Role::kRollout] = scheduler::resources({.cpus = 0.5, .gpus = 1});
   const std::string needy = world.submit(second);
   EXPECT_FALSE(cordon_of(sick));
-  EXPECT_TRUE(announced("is needed: a job has no room without it"));
+  EXPECT_TRUE(announced("has no room without it"));
   EXPECT_EQ(world.state(needy), JobState::kStarting);
 }
 
@@ -221,7 +224,8 @@ TEST_F(SickGpu, IsClearedIfItsActorDiesOnAnotherOneToo_ND3) {
   ASSERT_TRUE(cordon_of(sick));
   for (int i = 0; i < 4; ++i) crash(0);
   EXPECT_FALSE(cordon_of(sick));
-  EXPECT_TRUE(announced("takes new actors again: " + rollout_name(0) + " dies elsewhere too"));
+  EXPECT_TRUE(
+      announced(name_of(sick) + " may be used again: " + rollout_name(0) + " dies elsewhere too"));
   for (const GpuRecord& gpu : world.core.nodes().at("a").gpus) EXPECT_FALSE(gpu.cordoned);
 }
 
@@ -252,6 +256,34 @@ TEST_F(SickGpu, IsNotAtFaultForAProcessThatDidNotStart) {
     world.must(Tick{});
   }
   for (const GpuRecord& gpu : world.core.nodes().at("a").gpus) EXPECT_FALSE(gpu.cordoned);
+}
+
+// Two rollouts share it: one of them works there, and the other is to blame.
+TEST_F(SickGpu, IsNotAtFaultWhileAnotherOneWorksThere) {
+  world.node("a", 16, 3);
+  JobShape shape = shape_of(0.5, 3);
+  shape.per_rank[messages::Role::kRollout] = scheduler::resources({.cpus = 0.5, .gpus = 0.5});
+  job = world.submit(shape);
+  world.all_ready(job);
+  ASSERT_EQ(gpu_of(0), gpu_of(1)) << "packed";
+  for (int i = 0; i < 4; ++i) crash(0);
+  for (const GpuRecord& gpu : world.core.nodes().at("a").gpus) EXPECT_FALSE(gpu.cordoned);
+}
+
+// Two GPUs are cordoned, and one is enough for what waits; then nothing waits for the other.
+TEST_F(SickGpu, OnlyTheNodeThatIsNeededIsLifted) {
+  begin(4);
+  world.node("b", 16, 4);
+  for (int i = 0; i < 3; ++i) crash(0);
+  ASSERT_TRUE(cordon_of(sick));
+  world.must(CordonNode{"b", "automatic: a test"});
+  JobShape one = shape_of(0.5);
+  one.per_rank[messages::Role::kRollout] = scheduler::resources({.cpus = 0.5, .gpus = 1});
+  world.submit(one);
+  EXPECT_FALSE(cordon_of(sick)) << "the fourth GPU is taken";
+  EXPECT_TRUE(world.core.nodes().at("b").cordoned);
+  world.submit(one);
+  EXPECT_FALSE(world.core.nodes().at("b").cordoned);
 }
 
 // By its uuid: the next agent may list the GPUs in another order.

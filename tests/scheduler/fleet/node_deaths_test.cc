@@ -75,6 +75,25 @@ TEST_F(TwoNodes, AGpuIsClearedByAnActorThatDiesElsewhere_ND3) {
   EXPECT_TRUE(deaths.cleared_by("job-1/rollout/1", fourth).empty());
 }
 
+// What is known of others' deaths there lasts as long as the GPU is cordoned.
+TEST_F(TwoNodes, AGpuOnWhichAnotherActorDiedStaysAtFault_ND3) {
+  const DeathPlace third{"b", {"GPU-3"}}, fourth{"b", {"GPU-4"}};
+  die("b", "rollout/2", 0s, third.gpus);
+  for (const auto at : {599s, 600s}) die("b", "rollout/1", at, third.gpus);
+  deaths.found_at_fault(third);
+  die("b", "rollout/1", 700s, fourth.gpus);
+  EXPECT_TRUE(deaths.cleared_by("job-1/rollout/1", fourth).empty());
+}
+
+// A process that did not start never came to its GPUs.
+TEST_F(TwoNodes, WhatDidNotStartSaysNothingOfGpus_ND2) {
+  for (const auto at : {1s, 2s, 3s}) die("b", "rollout/1", at, {"GPU-3"});
+  die("b", "rollout/2", 4s);
+  EXPECT_TRUE(fault("b", {"GPU-3"}));
+  die("a", "rollout/2", 5s, {"GPU-3"});
+  EXPECT_FALSE(fault("b", {"GPU-3"}));
+}
+
 // A rank with two GPUs does not die elsewhere than where it dies.
 TEST_F(TwoNodes, TheGpusOfOneRankAreOnePlace_ND2) {
   const std::vector<std::string> both{"GPU-0", "GPU-1"};
