@@ -138,8 +138,7 @@ class SickGpu : public testing::Test {
  protected:
   void begin(std::int32_t gpus) {
     world.node("a", 16, gpus);
-    JobShape shape = shape_of(0.5, 3);
-    shape.per_rank[messages::Role::kRollout] = scheduler::resources({.cpus = 0.5, .gpus = 1});
+    JobShape shape = gpu_shape_of(1, 3);
     job = world.submit(shape);
     world.all_ready(job);
     sick = gpu_of(0);
@@ -209,8 +208,7 @@ TEST_F(SickGpu, IsLiftedWhereAJobWouldStandStillWithoutIt) {
   begin(4);
   for (int i = 0; i < 3; ++i) crash(0);
   ASSERT_TRUE(cordon_of(sick));
-  JobShape second = shape_of(0.5);
-  second.per_rank[messages::Role::kRollout] = scheduler::resources({.cpus = 0.5, .gpus = 1});
+  JobShape second = gpu_shape_of(1);
   const std::string needy = world.submit(second);
   EXPECT_FALSE(cordon_of(sick));
   EXPECT_TRUE(announced("has no room without it"));
@@ -231,8 +229,7 @@ TEST_F(SickGpu, IsClearedIfItsActorDiesOnAnotherOneToo_ND3) {
 
 TEST_F(SickGpu, StaysCordonedWhereWhatWaitsNeedsNoGpuOrIsTooLarge) {
   begin(4);
-  JobShape large = shape_of(0.5);
-  large.per_rank[messages::Role::kRollout] = scheduler::resources({.cpus = 0.5, .gpus = 4});
+  JobShape large = gpu_shape_of(4);
   const std::string too_large = world.submit(large);
   EXPECT_EQ(world.state(too_large), JobState::kQueued);
   for (int i = 0; i < 3; ++i) crash(0);
@@ -261,8 +258,7 @@ TEST_F(SickGpu, IsNotAtFaultForAProcessThatDidNotStart) {
 // Two rollouts share it: one of them works there, and the other is to blame.
 TEST_F(SickGpu, IsNotAtFaultWhileAnotherOneWorksThere) {
   world.node("a", 16, 3);
-  JobShape shape = shape_of(0.5, 3);
-  shape.per_rank[messages::Role::kRollout] = scheduler::resources({.cpus = 0.5, .gpus = 0.5});
+  JobShape shape = gpu_shape_of(0.5, 3);
   job = world.submit(shape);
   world.all_ready(job);
   ASSERT_EQ(gpu_of(0), gpu_of(1)) << "packed";
@@ -277,8 +273,7 @@ TEST_F(SickGpu, OnlyTheNodeThatIsNeededIsLifted) {
   for (int i = 0; i < 3; ++i) crash(0);
   ASSERT_TRUE(cordon_of(sick));
   world.must(CordonNode{"b", "automatic: a test"});
-  JobShape one = shape_of(0.5);
-  one.per_rank[messages::Role::kRollout] = scheduler::resources({.cpus = 0.5, .gpus = 1});
+  JobShape one = gpu_shape_of(1);
   world.submit(one);
   EXPECT_FALSE(cordon_of(sick)) << "the fourth GPU is taken";
   EXPECT_TRUE(world.core.nodes().at("b").cordoned);

@@ -10,8 +10,7 @@ namespace {
 TEST(ControllerCore, AGpuIsLeasedAgainWhenItsProcessIsGone) {
   World world;
   world.node("a", 16, 2);
-  JobShape shape = shape_of(0.5);
-  shape.per_rank[messages::Role::kRollout] = scheduler::resources({.cpus = 0.5, .gpus = 1});
+  JobShape shape = gpu_shape_of(1);
   shape.per_rank[messages::Role::kLearner] = scheduler::resources({.cpus = 0.5, .gpus = 0.5});
   const std::string first = world.submit(shape);
   const Incarnation life = world.record(first + "/learner/0").incarnation;
@@ -67,8 +66,7 @@ TEST(ControllerCore, AJobForGpusOnAMachineWithoutIsRefused) {
 TEST(ControllerCore, AGpuThatIsGoneIsGivenToNobodyAndTheOthersStayWithTheirRanks) {
   World world;
   world.node("a", 16, 3);
-  JobShape shape = shape_of(0.5, 3);
-  shape.per_rank[messages::Role::kRollout] = scheduler::resources({.cpus = 0.5, .gpus = 1});
+  JobShape shape = gpu_shape_of(1, 3);
   const std::string job = world.submit(shape);
   world.all_ready(job);
   const auto rollout = [&](std::int32_t gpu) {

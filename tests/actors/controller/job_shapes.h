@@ -18,6 +18,13 @@ inline JobShape shape_of(double cpus, std::int32_t rollouts = 1, std::int32_t le
   return shape;
 }
 
+// Small but for the rollouts, each of which takes so much of GPUs.
+inline JobShape gpu_shape_of(double gpus, std::int32_t rollouts = 1) {
+  JobShape shape = shape_of(0.5, rollouts);
+  shape.per_rank[messages::Role::kRollout] = scheduler::resources({.cpus = 0.5, .gpus = gpus});
+  return shape;
+}
+
 // Adds a role of the user's to a shape; a job of actors alone has no other.
 inline void add_program(JobShape& shape, const std::string& role, std::int32_t replicas) {
   shape.roles.push_back({role});

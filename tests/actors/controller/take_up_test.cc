@@ -386,8 +386,7 @@ TEST(TakeUp, AJobThatTrainsGoesOnWithItsActors) {
 TEST(TakeUp, AnActorKeepsItsOwnGpu) {
   World before;
   before.node("a", 16, 3);
-  JobShape shape = shape_of(0.5, 2);
-  shape.per_rank[messages::Role::kRollout] = scheduler::resources({.cpus = 0.5, .gpus = 1});
+  JobShape shape = gpu_shape_of(1, 2);
   const std::string job = before.submit(shape);
   before.all_ready(job);
   before.must(ExchangeOpened{job, {"ipc:///s2"}});
