@@ -52,6 +52,7 @@ struct IntegerRange {
 
 // Reads the keys of one JSON object and remembers the first error. After an error the returned
 // values mean nothing: the caller asks for the error at the end, and then returns no configuration.
+// An integer that is refused is returned as 0: products of sizes do not overflow before that.
 class Fields {
  public:
   Fields(const json& object, std::string file) : object_(object), file_(std::move(file)) {}
@@ -64,7 +65,9 @@ class Fields {
                             ? INT64_MAX
                             : value->get<std::int64_t>();
     if (number < range.low || number > range.high)
-      fail(key, "must be from " + std::to_string(range.low) + " to " + std::to_string(range.high));
+      return fail(key, "must be from " + std::to_string(range.low) + " to " +
+                           std::to_string(range.high)),
+             0;
     return number;
   }
 

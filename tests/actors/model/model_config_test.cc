@@ -212,7 +212,8 @@ TEST(ModelConfig, NamesTheKeyThatIsMissingOrOutOfRange) {
   for (const char* key :
        {"vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers",
         "num_attention_heads", "num_key_value_heads", "head_dim", "max_position_embeddings"}) {
-    for (const json& bad : {json(), json(0), json(-3), json("64"), json(1.5), json(1e18)}) {
+    for (const json& bad : {json(), json(0), json(-3), json(INT64_MIN), json(INT64_MAX),
+                            json(UINT64_MAX), json("64"), json(1.5), json(1e18)}) {
       json config = valid();
       config[key] = bad;
       expect_refused(config, std::string("'") + key + "'");
