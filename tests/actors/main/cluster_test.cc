@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,8 +15,6 @@
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
 #include "runtime/http/http_server.h"
-
-extern char** environ;
 
 namespace tandem::app {
 namespace {
@@ -32,10 +29,16 @@ class Down : public testing::Test {
     home_ = ::mkdtemp(pattern.data());
     ::setenv("TANDEM_HOME", home_.c_str(), 1);
     ::unsetenv("TANDEM_ADDRESS");
-    const char* const argv[] = {"sleep", "1000", nullptr};
-    EXPECT_EQ(::posix_spawn(&controller_, "/bin/sleep", nullptr, nullptr, const_cast<char**>(argv),
-                            environ),
-              0);
+    controller_ = ::fork();
+    if (controller_ == 0) {
+      // A test before this one in the same process may have blocked SIGTERM.
+      sigset_t none;
+      ::sigemptyset(&none);
+      ::sigprocmask(SIG_SETMASK, &none, nullptr);
+      ::execl("/bin/sleep", "sleep", "1000", nullptr);
+      ::_exit(1);
+    }
+    EXPECT_GT(controller_, 0);
     server_ = http::HttpServer::listen({}, {}, [this](const http::HttpRequest& request) {
                 return http::HttpResponse{
                     .body = (request.segments[2] == "nodes" ? nodes_ : jobs_).dump()};
