@@ -162,30 +162,53 @@ struct NoCompile {
   std::string why;
 };
 
-Result<std::variant<Runnable, NoCompile>> compiled(const CodeTools& tools,
-                                                   const CodeProgram& program, int stop) {
-  if (tools.compiler.empty())
-    return Error{ErrorCode::kNotFound, "this node has no C++ compiler: neither g++ nor clang++"};
+Result<Outcome> compile(const CodeTools& tools, const std::string& text, int stop) {
   sandbox::Profile profile = tools.box.profile;
   profile.memory_bytes = std::max(profile.memory_bytes.value_or(kCompilerBytes), kCompilerBytes);
   profile.cpu_seconds = whole_seconds(tools.reward.compile_timeout);
   constexpr const char* kScript =
       "\"$0\" -O2 -w -std=gnu++20 -x c++ -o program - >&2 && cat program";
-  const auto outcome = run_again(tools, profile,
-                                 {.argv = {"/bin/sh", "-c", kScript, tools.compiler},
-                                  .environment = tools.environment,
-                                  .input = program.text,
-                                  .deadline = tools.reward.compile_timeout * kClockPerCpu,
-                                  .output_bytes_max = kExecutableBytesMax,
-                                  .stop = stop});
+  return run_again(tools, profile,
+                   {.argv = {"/bin/sh", "-c", kScript, tools.compiler},
+                    .environment = tools.environment,
+                    .input = text,
+                    .deadline = tools.reward.compile_timeout * kClockPerCpu,
+                    .output_bytes_max = kExecutableBytesMax,
+                    .stop = stop});
+}
+
+// Why a compiler made nothing of a program, in one line; nullopt: it made a program of it.
+std::optional<std::string> refusal_of(const Outcome& outcome) {
+  const auto fault = fault_of(outcome);
+  if (!fault) return std::nullopt;
+  const std::size_t at = outcome.errors.find("error:");
+  const std::string said = at == std::string::npos
+                               ? fault->why
+                               : outcome.errors.substr(at, outcome.errors.find('\n', at) - at);
+  return node::one_line(said, kWhyBytesMax / 2);
+}
+
+// Whether the fault may be the machine's: the compiler ended with an error and did not say where in
+// the program. It starts processes, for which there may be no room, and reads its own files.
+bool may_be_ours(const Outcome& outcome) {
+  const bool ended = outcome.end == RunEnd::kExited || outcome.end == RunEnd::kSignal;
+  return ended && outcome.errors.find("<stdin>:") == std::string::npos;
+}
+
+Result<std::variant<Runnable, NoCompile>> compiled(const CodeTools& tools,
+                                                   const CodeProgram& program, int stop) {
+  if (const auto able = can_compile(tools); !able) return able.error();
+  const auto outcome = compile(tools, program.text, stop);
   if (!outcome) return outcome.error();
-  if (const auto fault = fault_of(*outcome)) {
-    const std::size_t at = outcome->errors.find("error:");
-    const std::string said = at == std::string::npos
-                                 ? fault->why
-                                 : outcome->errors.substr(at, outcome->errors.find('\n', at) - at);
-    return std::variant<Runnable, NoCompile>(
-        NoCompile{"it does not compile: " + node::one_line(said, kWhyBytesMax / 2)});
+  if (const auto refusal = refusal_of(*outcome)) {
+    if (may_be_ours(*outcome)) {
+      const auto smallest = compile(tools, "int main() {}\n", stop);
+      if (!smallest) return smallest.error();
+      if (const auto fault = refusal_of(*smallest))
+        return Error{ErrorCode::kFailed,
+                     tools.compiler + " compiles no program in the sandbox: " + *fault};
+    }
+    return std::variant<Runnable, NoCompile>(NoCompile{"it does not compile: " + *refusal});
   }
   Result<OwnedFd> executable = sandbox::executable_of(outcome->output);
   if (!executable) return executable.error();
@@ -324,6 +347,17 @@ std::string compiler_here() {
   for (const char* name : {"g++", "clang++", "c++"})
     if (const auto found = node::find_program(name, getenv("PATH"))) return *found;
   return "";
+}
+
+Result<void> can_compile(const CodeTools& tools) {
+  if (tools.compiler.empty())
+    return Error{ErrorCode::kNotFound, "this node has no C++ compiler: neither g++ nor clang++", "",
+                 "install g++ on the nodes of the reward actors"};
+  if (tools.box.plan.end == sandbox::EndOfAll::kNoForks)
+    return Error{ErrorCode::kFailed,
+                 "a C++ compiler starts processes, and the sandbox of this node refuses them", "",
+                 "allow user namespaces there, or use Linux 6.12 or later"};
+  return {};
 }
 
 messages::TrajectoryScore judge_code(const CodeTools& tools, const CodeProgram& program,

@@ -1,6 +1,6 @@
 // Runs a model's program against the tests of a record, each case in a sandbox of its own, and
 // scores what came out. A fault of the program is a score of 0 with its reason; a fault of ours (no
-// compiler, no room for a process) is a failure, never a score.
+// compiler or one that compiles nothing, no room for a process) is a failure, never a score.
 //
 //   CJ-1  Expected outputs and returned values never enter the sandbox. Asserts must; such a case
 //         passes only where the runner writes, after them, a word that it reads after the program.
@@ -45,6 +45,9 @@ struct CodeTools {
 Result<std::string> interpreter_of(const std::string& name);
 // g++, clang++ or c++; empty: none is there.
 std::string compiler_here();
+
+// Whether this node can compile C++ at all; the Error says what it lacks.
+Result<void> can_compile(const CodeTools& tools);
 
 // Blocks until all cases are judged; where `stop` becomes readable the result means nothing.
 //

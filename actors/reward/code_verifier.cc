@@ -73,9 +73,8 @@ Result<std::unique_ptr<Verifier>> make_code_verifier(const CodeReward& reward,
                   .python = *interpreter,
                   .compiler = compiler_here(),
                   .retries = retries};
-  if (tools.compiler.empty() && reward.language == CodeLanguage::kCpp)
-    return Error{ErrorCode::kInvalid, "this node has no C++ compiler: neither g++ nor clang++",
-                 "reward.language", "install g++ on the nodes of the reward actors"};
+  if (const auto able = can_compile(tools); !able && reward.language == CodeLanguage::kCpp)
+    return Error{ErrorCode::kInvalid, able.error().message, "reward.language", able.error().help};
   sandbox::Profile& profile = tools.box.profile;
   profile.memory_bytes = reward.memory_bytes;
   profile.processes = kCaseProcesses;

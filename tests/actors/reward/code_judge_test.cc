@@ -162,6 +162,22 @@ TEST_F(CodeRewards, CppIsCompiledAndRun) {
   EXPECT_EQ(value(all[5]), 1);
 }
 
+// RW-2
+TEST(CodeCompiler, OneThatCompilesNothingIsAFailureAndNoZero) {
+  const CodeProgram program{CodeLanguage::kCpp, "int main() {}"};
+  const CodeTests tests{.kind = CaseKind::kOutput, .cases = {{.input = "", .expected = ""}}};
+  CodeTools tools{.box = {sandbox::no_sandbox(), {}}, .compiler = "/bin/false"};
+  EXPECT_EQ(reason(judge_code(tools, program, tests, -1)),
+            "/bin/false compiles no program in the sandbox: it exited with code 1");
+  // As a plain container on Linux 6.11 has it.
+  const sandbox::Layers layers{.landlock_abi = 5, .seccomp = true};
+  tools.box.plan = sandbox::plan_of(SandboxMode::kAuto, layers).value();
+  tools.compiler = compiler_here();
+  if (tools.compiler.empty()) GTEST_SKIP() << "no C++ compiler";
+  EXPECT_EQ(reason(judge_code(tools, program, tests, -1)),
+            "a C++ compiler starts processes, and the sandbox of this node refuses them");
+}
+
 TEST_F(CodeRewards, WithoutASandboxProgramsHaveTheRightsOfTheReward) {
   const json tests{{"inputs", {""}}, {"outputs", {"1"}}};
   const std::string program = "import socket\nsocket.socket()\nprint(1)";

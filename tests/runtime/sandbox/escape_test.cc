@@ -231,6 +231,7 @@ class Row {
       held_ += 1;
       proven_ += must_work ? 1 : 0;
     }
+    if (held_ < kAttacksAtLeast) fault("list", "only " + std::to_string(held_) + " were tried");
     return faults_.str();
   }
   // The faults of programs that do not want to end, or to leave anything.
@@ -265,6 +266,7 @@ class Row {
   int proven() const { return proven_; }
 
  private:
+  static constexpr int kAttacksAtLeast = 40;
   // Without a file system of its own a program's scratch folder is one of the machine's, whose
   // files are bounded one by one.
   static inline const std::set<std::string> kNeedOwnFiles{"fill_scratch", "many_files"};
