@@ -55,7 +55,7 @@ void LearnerActor::handle(actor::Context& cx, MeetExchange) {
   ++meeting_;
   step_.reset();
   deferred_.clear();
-  save_waits_ = false;
+  disk_waits_ = initial_due_ = false;
   waits_since_.reset();
   warm_start_ = {};
   note("restore", cx.now());
@@ -103,14 +103,25 @@ void LearnerActor::handle(actor::Context& cx, MeetAgain) {
 
 void LearnerActor::handle(actor::Context& cx, messages::PublishInitial command) {
   commanded_ = true;
+  if (initial_due_) return;  // an exchange that follows asks for what another one has asked
+  if (disk_waits_) return deferred_.push_back(command);
+  initial_due_ = true;
   const PolicyVersion newest = restored_ ? PolicyVersion{trainer_->step().value} : kInitialWeights;
   const PolicyVersion retain = std::min(newest, command.retain);
-  // Ascending, as versions were published the first time.
-  for (PolicyVersion version = retain; version < newest; ++version.value)
-    if (const auto weights = trainer_->older(version))
-      if (!publish(cx, version, *weights, retain)) return;
-  if (const auto publication = publish(cx, newest, trainer_->weights(), retain))
-    outbox_.send(cx, messages::Published{config_.self, *publication});
+  publish_from(cx, retain, newest, retain);
+}
+
+// Ascending, as versions were published the first time.
+void LearnerActor::publish_from(actor::Context& cx, PolicyVersion version, PolicyVersion newest,
+                                PolicyVersion retain) {
+  while (version < newest && !trainer_->older(version)) ++version.value;
+  const bool last = version == newest;
+  publish(cx, version, last ? trainer_->weights() : *trainer_->older(version), retain,
+          [=, this](actor::Context& then, const messages::Publication& publication) {
+            if (!last) return publish_from(then, PolicyVersion{version.value + 1}, newest, retain);
+            initial_due_ = false;
+            outbox_.send(then, messages::Published{config_.self, publication});
+          });
 }
 
 void LearnerActor::handle(actor::Context& cx, messages::WarmStart) {
@@ -145,18 +156,20 @@ void LearnerActor::finish_warm_start(actor::Context& cx, const WarmStartSlice& l
   // version 0 after its restart from the checkpoint (PublishInitial).
   save(cx, [this, last](actor::Context& then) {  // LE-2
     restored_ = true;
-    const auto publication = publish(then, PolicyVersion{0}, trainer_->weights(), kInitialWeights);
-    if (!publication) return;
-    warm_start_.ended = messages::WarmStarted{config_.self, last.step, *publication, last.reached};
-    outbox_.send(then, *warm_start_.ended);
-    outbox_.send(then, *saved_);
+    publish(then, PolicyVersion{0}, trainer_->weights(), kInitialWeights,
+            [this, last](actor::Context& later, const messages::Publication& publication) {
+              warm_start_.ended =
+                  messages::WarmStarted{config_.self, last.step, publication, last.reached};
+              outbox_.send(later, *warm_start_.ended);
+              outbox_.send(later, *saved_);
+            });
   });
 }
 
 void LearnerActor::handle(actor::Context& cx, messages::TrainStep command) {
   commanded_ = true;
   warm_start_.ended.reset();  // it is known
-  if (save_waits_) return deferred_.push_back(std::move(command));
+  if (disk_waits_) return deferred_.push_back(std::move(command));
   // A further part of the list that is being collected.
   if (step_ && step_->command.more && command.step == step_->command.step) {
     auto& groups = step_->command.groups;
@@ -257,8 +270,7 @@ void LearnerActor::go_on(actor::Context& cx) {
 }
 
 void LearnerActor::trained(actor::Context& cx, TrainedStep result) {
-  const Step step = std::move(*step_);
-  step_.reset();
+  const Step& step = *step_;
   messages::StepCommitted committed{.from = config_.self,
                                     .step = step.command.step,
                                     .checksum = result.checksum,
@@ -270,23 +282,31 @@ void LearnerActor::trained(actor::Context& cx, TrainedStep result) {
   }
   committed.report.seconds_wait_payload = seconds(step.pulled - step.began);
   committed.report.seconds_update = seconds(cx.now() - step.pulled);
-  if (step.command.publish) {  // LE-1
-    committed.publication = publish(cx, PolicyVersion{step.command.step.value + 1},
-                                    trainer_->weights(), step.command.retain);
-    if (!committed.publication) return;
-    committed.report.seconds_publish = committed.publication->seconds;
-  }
+  if (!step.command.publish) return commit(cx, std::move(committed));
+  publish(cx, PolicyVersion{step.command.step.value + 1}, trainer_->weights(),  // LE-1
+          step.command.retain,
+          [this, committed = std::move(committed)](actor::Context& then,
+                                                   const messages::Publication& publication) {
+            messages::StepCommitted published = committed;
+            published.report.seconds_publish = publication.seconds;
+            published.publication = publication;
+            commit(then, std::move(published));
+          });
+}
+
+void LearnerActor::commit(actor::Context& cx, messages::StepCommitted committed) {
   if (log::worth_a_line(++trained_))
     log::info("event=trained actor={} step={} groups={} published={} update_seconds={:.3f}",
-              config_.self.name, step.command.step.value, step.command.groups.size(),
-              step.command.publish, committed.report.seconds_update);
+              config_.self.name, committed.step.value, step_->command.groups.size(),
+              step_->command.publish, committed.report.seconds_update);
+  step_.reset();
   committed_ = committed;
   outbox_.send(cx, std::move(committed));
 }
 
 void LearnerActor::handle(actor::Context& cx, messages::SaveCheckpoint command) {
   commanded_ = true;
-  if (save_waits_) return deferred_.push_back(std::move(command));
+  if (disk_waits_) return deferred_.push_back(std::move(command));
   if (step_ || command.step != trainer_->step())
     return fail(cx, Error{.message = "asked to save step " + std::to_string(command.step.value) +
                                      " while at step " + std::to_string(trainer_->step().value)});
@@ -294,25 +314,27 @@ void LearnerActor::handle(actor::Context& cx, messages::SaveCheckpoint command) 
   save(cx, [this](actor::Context& then) { outbox_.send(then, *saved_); });
 }
 
-// Empty after a failure, which fail() has then handled.
-std::optional<messages::Publication> LearnerActor::publish(actor::Context& cx,
-                                                           PolicyVersion version,
-                                                           std::span<const std::byte> weights,
-                                                           PolicyVersion retain) {
+void LearnerActor::publish(actor::Context& cx, PolicyVersion version,
+                           std::span<const std::byte> weights, PolicyVersion retain,
+                           OnPublished then) {
   publisher_->retain(retain);
   const Result<weights::PublishStats> stats =
       publisher_->publish(version, weights, config_.publish_timeout);
-  if (!stats) {
-    fail(cx, stats.error());
-    return {};
+  if (stats) {
+    const messages::Publication publication{.version = version,
+                                            .oldest_retained = retain,
+                                            .checksum = stats->checksum,
+                                            .bytes = stats->bytes,
+                                            .seconds = stats->seconds,
+                                            .broadcast = stats->broadcast,
+                                            .offered = publisher_->offered()};
+    return disk_serves(cx, [&](actor::Context& now) { then(now, publication); });
   }
-  return messages::Publication{.version = version,
-                               .oldest_retained = retain,
-                               .checksum = stats->checksum,
-                               .bytes = stats->bytes,
-                               .seconds = stats->seconds,
-                               .broadcast = stats->broadcast,
-                               .offered = publisher_->offered()};
+  if (!waits_for_disk(stats.error())) return fail(cx, stats.error());
+  if (!wait_for_room(cx, stats.error())) return;
+  disk_waits_ = true;
+  later(cx, kRoomEvery,
+        [=, this](actor::Context& again) { publish(again, version, weights, retain, then); });
 }
 
 void LearnerActor::save(actor::Context& cx, actor::Turn then) {
@@ -326,12 +348,10 @@ void LearnerActor::save(actor::Context& cx, actor::Turn then) {
   note("idle", cx.now());
   if (result) return saved(cx, *result, then);
   const Error& error = result.error();
-  if (waits_for_disk(error)) {
-    save_waits_ = true;
-    if (!wait_for_room(cx, error)) return;
-    return later(cx, kRoomEvery, [this, then](actor::Context& again) { save(again, then); });
-  }
-  fail(cx, error);
+  if (!waits_for_disk(error)) return fail(cx, error);
+  if (!wait_for_room(cx, error)) return;
+  disk_waits_ = true;
+  later(cx, kRoomEvery, [this, then](actor::Context& again) { save(again, then); });
 }
 
 void LearnerActor::saved(actor::Context& cx, const SavedCheckpoint& checkpoint,
@@ -340,11 +360,19 @@ void LearnerActor::saved(actor::Context& cx, const SavedCheckpoint& checkpoint,
             checkpoint.step.value, checkpoint.directory);
   saved_ = messages::CheckpointSaved{config_.self, checkpoint.step, checkpoint.directory,
                                      checkpoint.weights_sha256};
-  save_waits_ = false;
+  disk_serves(cx, then);
+}
+
+void LearnerActor::disk_serves(actor::Context& cx, const actor::Turn& then) {
+  disk_waits_ = false;
   go_on(cx);
   then(cx);
-  for (auto& command : std::exchange(deferred_, {}))
+  // What comes next may have to wait in its turn.
+  while (!disk_waits_ && !deferred_.empty()) {
+    auto command = std::move(deferred_.front());
+    deferred_.pop_front();
     std::visit([&](auto& deferred) { handle(cx, std::move(deferred)); }, command);
+  }
 }
 
 void LearnerActor::fail(actor::Context& cx, const Error& error) {

@@ -102,19 +102,26 @@ class LearnerActor {
     std::optional<RecordedBatches> recorded = {};
   };
 
+  using OnPublished = std::function<void(actor::Context&, const messages::Publication&)>;
+
   void pull(actor::Context& cx);
   void pulled(actor::Context& cx, Result<std::vector<std::string>> payloads);
   bool record(actor::Context& cx, const std::vector<std::string>& payloads);
   void trained(actor::Context& cx, TrainedStep result);
   void warm_start_slice(actor::Context& cx);
   void finish_warm_start(actor::Context& cx, const WarmStartSlice& last);
-  std::optional<messages::Publication> publish(actor::Context& cx, PolicyVersion version,
-                                               std::span<const std::byte> weights,
-                                               PolicyVersion retain);
-  // `then` comes once the checkpoint is saved (saved_), which may take room on the disk that is not
-  // there yet. It does not come after a failure, which fail() has handled.
+  void commit(actor::Context& cx, messages::StepCommitted committed);
+  void publish_from(actor::Context& cx, PolicyVersion version, PolicyVersion newest,
+                    PolicyVersion retain);
+  // `then` comes once the version is published, which may take room on the disk that is not there
+  // yet. It does not come after a failure, which fail() has handled.
+  void publish(actor::Context& cx, PolicyVersion version, std::span<const std::byte> weights,
+               PolicyVersion retain, OnPublished then);
+  // The same for a checkpoint, which is then saved_.
   void save(actor::Context& cx, actor::Turn then);
   void saved(actor::Context& cx, const SavedCheckpoint& checkpoint, const actor::Turn& then);
+  // A write that may have waited is done: goes on with `then`, and with what was deferred.
+  void disk_serves(actor::Context& cx, const actor::Turn& then);
   // Tells the exchange that the disk cannot be written, or that it can be again. False: it could
   // not for kRoomWaitMax, and fail() has handled that.
   bool wait_for_room(actor::Context& cx, const Error& error);
@@ -135,9 +142,11 @@ class LearnerActor {
   bool restored_ = false;      // there is a checkpoint, so the warm start is done
   std::uint64_t meeting_ = 0;  // which MeetExchange the work under way belongs to
   std::optional<Step> step_;
-  // Commands that came while a save waits for room.
-  std::deque<std::variant<messages::TrainStep, messages::SaveCheckpoint>> deferred_;
-  bool save_waits_ = false;
+  // Commands that came while a save or a publication waits for room.
+  std::deque<std::variant<messages::PublishInitial, messages::TrainStep, messages::SaveCheckpoint>>
+      deferred_;
+  bool disk_waits_ = false;
+  bool initial_due_ = false;                     // PublishInitial is being answered
   std::optional<messages::LearnerWaits> waits_;  // for room
   std::optional<Time> waits_since_;
   struct {

@@ -152,16 +152,14 @@ Result<void> remove_tree(const fs::path& path) {
   std::error_code error;
   fs::remove_all(path, error);
   if (!error) return {};
-  return Error{.message = "cannot remove: " + error.message(), .where = path.string(), .help = {}};
+  return file_error("remove", path, error.value());
 }
 
 Result<void> make_directory(const fs::path& path) {
   std::error_code error;
   fs::create_directories(path, error);
   if (!error) return {};
-  return Error{.message = "cannot make the directory: " + error.message(),
-               .where = path.string(),
-               .help = {}};
+  return file_error("make the directory", path, error.value());
 }
 
 Result<void> write_latest(const fs::path& directory) {
@@ -191,16 +189,18 @@ class DiskPublisher : public WeightPublisher {
   FileLock lock_;
   FamilyFacts facts_;
   std::optional<PolicyVersion> retained_;
-  std::optional<Error> failure_;  // the failure of a forget_after; the next publish reports it
+  // The first of the versions that a forget_after could not withdraw: the next publish does.
+  std::optional<PolicyVersion> still_offered_;
 };
 
 Result<PublishStats> DiskPublisher::publish(PolicyVersion version, std::span<const std::byte> arena,
                                             Duration) {
   CHECK(arena.size() == config_.layout.arena_bytes);
-  // A lineage that could not be withdrawn may still be offered; publishing on top of it would mix
-  // two.
-  if (failure_) return *failure_;
   const Time start = steady_now();
+  // Publishing on top of a lineage that is still offered would mix two.
+  if (still_offered_)
+    if (auto done = withdraw(*still_offered_, kAll); !done) return done.error();
+  still_offered_.reset();
   const std::uint64_t checksum = checksum64(arena);
   std::error_code ignored;
   if (fs::exists(version_directory(config_.directory, version), ignored)) {
@@ -261,7 +261,9 @@ Result<void> DiskPublisher::prune(PolicyVersion published) {
 }
 
 void DiskPublisher::forget_after(PolicyVersion last) {
-  if (auto done = withdraw(PolicyVersion{last.value + 1}, kAll); !done) failure_ = done.error();
+  const PolicyVersion first{last.value + 1};
+  if (!withdraw(first, kAll))
+    still_offered_ = still_offered_ ? std::min(*still_offered_, first) : first;
 }
 
 // The count changes first: a copy of a withdrawn version that ends at any later moment sees it.

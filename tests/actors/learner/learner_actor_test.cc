@@ -37,10 +37,12 @@ static_assert(actor::Actor<Listener>);
 
 class MapPublisher final : public weights::WeightPublisher {
  public:
-  MapPublisher(std::map<PolicyVersion, std::uint64_t>* versions, std::vector<PolicyVersion>* order)
-      : versions_(versions), order_(order) {}
+  MapPublisher(std::map<PolicyVersion, std::uint64_t>* versions, std::vector<PolicyVersion>* order,
+               const int* os_error)
+      : versions_(versions), order_(order), os_error_(os_error) {}
   Result<weights::PublishStats> publish(PolicyVersion version, std::span<const std::byte> arena,
                                         Duration) override {
+    if (*os_error_ != 0) return file_error("write file", "weights/staging/arena.bin", *os_error_);
     const std::uint64_t checksum = checksum64(arena);
     (*versions_)[version] = checksum;
     order_->push_back(version);
@@ -64,6 +66,7 @@ class MapPublisher final : public weights::WeightPublisher {
  private:
   std::map<PolicyVersion, std::uint64_t>* versions_;
   std::vector<PolicyVersion>* order_;
+  const int* os_error_;
 };
 
 messages::GroupPayload payload_of(std::uint64_t group) {
@@ -91,7 +94,7 @@ struct World {
                                                           .nonfinite = nonfinite,
                                                           .nonfinite_steps_max = 2},
                                         store),
-          std::make_unique<MapPublisher>(&published, &published_in_order),
+          std::make_unique<MapPublisher>(&published, &published_in_order, &publish_os_error),
           [this](std::vector<wire::PayloadRef> refs, auto done) {
             if (reads_fail > 0) {
               --reads_fail;
@@ -151,6 +154,7 @@ struct World {
   std::vector<messages::LearnerEvents> heard;
   std::map<PolicyVersion, std::uint64_t> published;
   std::vector<PolicyVersion> published_in_order;
+  int publish_os_error = 0;  // of every publication
   std::shared_ptr<FakeStore> store = std::make_shared<FakeStore>();
   std::uint64_t lives = 0;
   int reads_fail = 0;
@@ -421,6 +425,40 @@ TEST_P(UnwritableDisk, HoldsACheckpointUpAndWhatComesAfterIt) {
   ASSERT_EQ(world.all<messages::LearnerWaits>().size(), 2u);
   EXPECT_TRUE(world.all<messages::LearnerWaits>()[1].message.empty()) << "it waits no more";
   EXPECT_TRUE(world.system.alive("job/learner/0"));
+}
+
+TEST_P(UnwritableDisk, HoldsAPublicationUpAndWhatComesAfterIt) {
+  World world;
+  world.publish_os_error = GetParam();
+  const auto tell_and_wait = [&](LearnerActor::Inbox message) {
+    EXPECT_EQ(world.learner.tell(std::move(message)), actor::Delivery::kAccepted);
+    world.executor.run_until([] { return false; }, 1h);
+  };
+  world.start();
+  tell_and_wait(messages::PublishInitial{});
+  tell_and_wait(MeetAgain{});
+  tell_and_wait(messages::PublishInitial{});  // the exchange that follows asks for it too
+  EXPECT_TRUE(world.all<messages::Published>().empty());
+  world.publish_os_error = 0;
+  world.executor.run_until([] { return false; }, 1min);
+  EXPECT_EQ(world.all<messages::Published>().size(), 1u);
+  world.tell(messages::WarmStart{});
+
+  world.publish_os_error = GetParam();
+  tell_and_wait(world.step(0));
+  tell_and_wait(MeetAgain{});
+  EXPECT_TRUE(world.all<messages::StepCommitted>().empty());
+  ASSERT_EQ(world.all<messages::LearnerBack>().size(), 2u);
+  EXPECT_EQ(world.all<messages::LearnerBack>()[1].training, StepId{0}) << "it is not told yet";
+  EXPECT_FALSE(world.all<messages::LearnerWaits>().back().message.empty());
+  tell_and_wait(messages::SaveCheckpoint{StepId{1}});
+  world.publish_os_error = 0;
+  world.executor.run_until([] { return false; }, 1min);
+  ASSERT_EQ(world.all<messages::StepCommitted>().size(), 1u);
+  EXPECT_EQ(world.all<messages::StepCommitted>()[0].publication->version, PolicyVersion{1});
+  EXPECT_EQ(world.all<messages::CheckpointSaved>().back().step, StepId{1}) << "what was deferred";
+  EXPECT_TRUE(world.all<messages::LearnerWaits>().back().message.empty()) << "it waits no more";
+  EXPECT_TRUE(world.all<messages::LearnerFailed>().empty());
 }
 
 TEST(LearnerActor, ADiskThatCannotBeWrittenForADayFailsTheLearnerWithItsReason) {
