@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <charconv>
 #include <cstdint>
 #include <filesystem>
@@ -52,6 +53,11 @@ struct PidfdInfo {
 constexpr std::uint64_t kPidfdInfoExit = 1u << 3;
 constexpr unsigned long kPidfdGetInfo = _IOWR(0xFF, 11, PidfdInfo);
 
+bool has_ended(const OwnedFd& pidfd) {
+  pollfd end{.fd = pidfd.get(), .events = POLLIN, .revents = 0};
+  return ::poll(&end, 1, 0) > 0;
+}
+
 OwnedFd open_pid(pid_t pid) { return OwnedFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))); }
 
 }  // namespace
@@ -69,12 +75,17 @@ std::optional<ProcessBirth> birth_of(pid_t pid) {
   return born;
 }
 
-OwnedFd open_process(pid_t pid, const ProcessBirth& born) {
+Result<OwnedFd> open_process(pid_t pid, const ProcessBirth& born) {
+  const std::string name = "process " + std::to_string(pid);
   OwnedFd process = open_pid(pid);
+  if (!process && errno != ESRCH) return file_error("open " + name, "");
   // The birth is read after the opening: if it is the wanted one, the open process is the wanted
   // one, since its pid cannot be given again while it lives.
-  if (!process || birth_of(pid) != born) return {};
-  return process;
+  const auto now = process ? birth_of(pid) : std::nullopt;
+  if (now == born) return process;
+  if (process && !now && !has_ended(process))
+    return Error{.message = "cannot read when " + name + " started"};
+  return Error{ErrorCode::kNotFound, name + " has ended"};
 }
 
 void signal_adopted_group(pid_t group, int signal_number) {

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "runtime/base/file.h"
+#include "runtime/base/result.h"
 
 namespace tandem::node {
 
@@ -21,8 +22,9 @@ struct ProcessBirth {
 // nullopt: there is no such process, or only its zombie, of which no thread runs any more.
 std::optional<ProcessBirth> birth_of(pid_t pid);
 
-// A descriptor of the very process; none where it has ended.
-OwnedFd open_process(pid_t pid, const ProcessBirth& born);
+// A descriptor of the very process. Errors: kNotFound where it has ended; another code where that
+// cannot be told, as for want of descriptors.
+Result<OwnedFd> open_process(pid_t pid, const ProcessBirth& born);
 
 // Sends a signal to each process of the group, none of which is our child. A number that is used
 // again hits nobody (PH-4): each process is opened, and then looked at, before it gets the signal.

@@ -71,16 +71,40 @@ ExitHandler Agent::on_exit(actor::Context& cx, const RankId& id) {
   };
 }
 
-void Agent::adopt(actor::Context& cx, const KeptRank& rank) {
+bool Agent::adopt(actor::Context& cx, const KeptRank& rank) {
   const auto adopted = host_.adopt(rank.pid, rank.born, on_exit(cx, rank.id));
+  if (!adopted && adopted.error().code != ErrorCode::kNotFound) {
+    if (log::worth_a_line(++adoptions_failed_))
+      log::error("event=rank_not_watched actor={} pid={} message=\"{}\"", rank.id.actor, rank.pid,
+                 adopted.error().message);
+    return false;
+  }
   log::info("event=rank_found actor={} incarnation={} rank={} pid={} lives={}", rank.id.actor,
             rank.id.incarnation.value, rank.id.rank, rank.pid, adopted.has_value());
-  if (!adopted) return note_end(rank.id, {});  // the introduction tells of it
+  if (!adopted) {
+    note_end(rank.id, {});  // the introduction tells of it
+    return true;
+  }
   ranks_.insert_or_assign(rank.id, Running{adopted->id, adopted->pid, UsageMeter(adopted->pid)});
   if (config_.usage_interval > Duration::zero() && !usage_reported_) report_usage(cx);
+  return true;
+}
+
+void Agent::find_ranks(actor::Context& cx) {
+  if (config_.kept && !adopted_) {
+    adopted_ = true;
+    for (const KeptRank& rank : config_.kept->found())
+      if (!ranks_.contains(rank.id) && !adopt(cx, rank)) adopted_ = false;
+    if (!adopted_) {
+      cx.after(kNameRetryDelay, [this](actor::Context& then) { find_ranks(then); });
+      return;
+    }
+  }
+  introduce();
 }
 
 void Agent::introduce() {
+  if (config_.kept && !adopted_) return;  // it would leave out ranks that live
   ++introductions_;
   NodeUp up = config_.node;
   for (const auto& [id, rank] : ranks_) up.ranks.push_back({id, rank.pid});
@@ -134,10 +158,8 @@ void Agent::handle(actor::Context&, IntroduceNode) { introduce(); }
 
 void Agent::handle(actor::Context& cx, LinkCameUp up) {
   config_.alone_max = up.alone_max;
-  if (config_.kept && !std::exchange(adopted_, true))
-    for (const KeptRank& rank : config_.kept->found()) adopt(cx, rank);
   introductions_ = 0;
-  introduce();
+  find_ranks(cx);
 }
 
 void Agent::note_end(const RankId& id, const ExitStatus& status) {

@@ -89,7 +89,10 @@ class Agent {
     UsageMeter usage;
   };
 
-  void adopt(actor::Context& cx, const KeptRank& rank);
+  // Finds the ranks of an agent that has died (AG-3), then introduces itself.
+  void find_ranks(actor::Context& cx);
+  // False: the process may live, and cannot be watched for now.
+  bool adopt(actor::Context& cx, const KeptRank& rank);
   ExitHandler on_exit(actor::Context& cx, const RankId& id);
   void note_end(const RankId& id, const ExitStatus& status);
   void exited(const RankId& id, const ExitStatus& status);  // notes and reports it
@@ -103,6 +106,7 @@ class Agent {
   bool usage_reported_ = false;   // a timer is set for the next report
   int introductions_ = 0;         // NodeUps that were sent
   bool adopted_ = false;          // AG-3
+  std::uint64_t adoptions_failed_ = 0;
 };
 
 static_assert(actor::Actor<Agent>);

@@ -386,13 +386,13 @@ bool PosixProcessHost::Loop::watch(const OwnedFd& pidfd, ProcessId process) {
 }
 
 void PosixProcessHost::Loop::handle(Adopt& command) {
-  OwnedFd pidfd = open_process(command.pid, command.born);
+  auto pidfd = open_process(command.pid, command.born);
+  if (!pidfd) return command.result.set_value(pidfd.error());
   const ProcessId id{++last_id_};
-  if (!watch(pidfd, id))
-    return command.result.set_value(
-        Error{ErrorCode::kNotFound, "process " + std::to_string(command.pid) + " has ended"});
+  if (!watch(*pidfd, id))
+    return command.result.set_value(file_error("watch process " + std::to_string(command.pid), ""));
   children_.emplace(id, Child{.pid = command.pid,
-                              .pidfd = std::move(pidfd),
+                              .pidfd = *std::move(pidfd),
                               .on_exit = std::move(command.on_exit),
                               .adopted = true,
                               .kill_at = std::nullopt});

@@ -91,8 +91,9 @@ class ProcessHost {
   // (kInfeasible) is an error, and then no process is started.
   virtual Result<SpawnedProcess> spawn(SpawnSpec spec, ExitHandler on_exit) = 0;
 
-  // Watches and ends a process from now on that a host which has died has started. Error: it has
-  // ended, or the pid is another's by now.
+  // Watches and ends a process from now on that a host which has died has started. Errors:
+  // kNotFound where it has ended, or the pid is another's by now; another code where it may live
+  // and cannot be watched yet.
   virtual Result<SpawnedProcess> adopt(pid_t pid, const ProcessBirth& born,
                                        ExitHandler on_exit) = 0;
 

@@ -4,11 +4,13 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <future>
@@ -140,6 +142,23 @@ TEST_F(Orphans, AProcessWhoseFirstThreadHasEndedLives) {
   }
   EXPECT_FALSE(birth_of(pid)) << "only its zombie is left";
   EXPECT_EQ(::waitpid(pid, nullptr, 0), pid);
+}
+
+TEST_F(Orphans, ThatCannotBeOpenedForNowHaveNotEnded) {
+  const pid_t pid = ::getpid();
+  const ProcessBirth born = birth_of(pid).value();
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const rlimit none{0, limit.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const auto opened = open_process(pid, born);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error().os_error, EMFILE) << render(opened.error());
+  EXPECT_TRUE(open_process(pid, born));
+  const auto other = open_process(pid, {born.boot, born.ticks + 1});
+  ASSERT_FALSE(other);
+  EXPECT_EQ(other.error().code, ErrorCode::kNotFound);
 }
 
 // PH-4

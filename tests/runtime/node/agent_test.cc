@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <condition_variable>
 #include <filesystem>
 #include <fstream>
@@ -15,6 +16,7 @@
 #include "runtime/actor/simulated_executor.h"
 #include "runtime/actor/system.h"
 #include "runtime/actor/threaded_executor.h"
+#include "runtime/base/file.h"
 
 namespace tandem::node {
 namespace {
@@ -127,6 +129,62 @@ class Refuser {
   int& introductions_;
   const actor::Ref<Agent::Inbox>& agent_;
 };
+
+// A host that has no descriptor left for the first tries to watch a process.
+class BusyHost : public ProcessHost {
+ public:
+  Result<SpawnedProcess> spawn(SpawnSpec, ExitHandler) override { return Error{.message = "none"}; }
+  Result<SpawnedProcess> adopt(pid_t pid, const ProcessBirth&, ExitHandler) override {
+    if (pid == 11) return Error{ErrorCode::kNotFound, "process 11 has ended"};
+    if (++tries_ < 4) return file_error("open process", "", EMFILE);
+    return SpawnedProcess{ProcessId{1}, pid};
+  }
+  void signal(ProcessId, int) override {}
+  void stop(ProcessId, Duration) override {}
+
+ private:
+  int tries_ = 0;
+};
+struct TwoKept : KeptRanks {
+  std::vector<KeptRank> found() override {
+    std::vector<KeptRank> ranks{{.id = {"job/lives", {1}, 0}, .pid = 10, .born = {}}};
+    if (!ended_told) ranks.push_back({.id = {"job/ended", {1}, 0}, .pid = 11, .born = {}});
+    return ranks;
+  }
+  void add(const RankId&, pid_t) override {}
+  void remove(const RankId& id) override { ended_told = id.actor == "job/ended"; }
+  bool ended_told = false;
+};
+struct Introductions {
+  using Inbox = AgentEvents;
+  std::vector<NodeUp>& heard;
+  void handle(actor::Context&, NodeUp up) { heard.push_back(std::move(up)); }
+  template <class Event>
+  void handle(actor::Context&, Event) {}
+};
+
+TEST(Agent, ARankThatMayLiveIsWatchedBeforeAnIntroduction) {  // AG-3
+  BusyHost host;
+  TwoKept kept;
+  std::vector<NodeUp> heard;
+  actor::SimulatedExecutor executor(1);
+  actor::System system(executor, nullptr);
+  const auto controller = system.spawn<Introductions>(
+      "controller", [&] { return std::make_unique<Introductions>(Introductions{heard}); });
+  const AgentConfig config{.node = {.node = "here"}, .program = "/bin/sh", .kept = &kept};
+  const auto agent = system.spawn<Agent>(
+      "agent", [&] { return std::make_unique<Agent>(config, host, controller); });
+  ASSERT_EQ(agent.tell(LinkCameUp{}), actor::Delivery::kAccepted);
+  ASSERT_EQ(agent.tell(IntroduceNode{}), actor::Delivery::kAccepted);
+  executor.run_until([] { return false; }, 1s);
+  EXPECT_TRUE(heard.empty()) << "it would leave out a rank that lives";
+  executor.run_until([] { return false; }, 10s);
+  ASSERT_EQ(heard.size(), 1u);
+  ASSERT_EQ(heard[0].ranks.size(), 1u);
+  EXPECT_EQ(heard[0].ranks[0].id.actor, "job/lives");
+  ASSERT_EQ(heard[0].ended.size(), 1u);
+  EXPECT_EQ(heard[0].ended[0].id.actor, "job/ended");
+}
 
 TEST(Agent, ARefusedOneAsksAgainAndThenGivesUp) {  // AG-2
   PosixProcessHost host;
