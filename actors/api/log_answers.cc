@@ -41,9 +41,12 @@ Result<node::LogTail> part_of(const fs::path& path, const LogQuery& query, std::
   }
   const std::uint64_t left_out = part->left_out;
   part->text.erase(0, begin);
-  if (all && begin == 0 && left_out > 0)
+  part->begin += begin;
+  if (all && begin == 0 && left_out > 0) {
+    part->begin -= left_out;
     part->text.insert(0, "[the first " + std::to_string(left_out) +
                              " bytes are left out; all is in " + path.string() + "*]\n");
+  }
   return part;
 }
 
@@ -54,10 +57,15 @@ Result<LogQuery> log_query(const http::HttpRequest& request) {
   if (!tail) return tail.error();
   const auto since = query_number(request, kLogSince);
   if (!since) return since.error();
+  const std::string from = query_text(request, kLogFrom);
+  const auto position = node::parse_log_position(from);
+  if (!position && !from.empty())
+    return Error{ErrorCode::kInvalid, "`from` is INCARNATION:BYTES, not `" + from + "`"};
   return LogQuery{.tail = *tail,
                   .since_s = *since,
                   .follow = query_flag(request, kLogFollow),
-                  .previous = query_flag(request, kLogPrevious)};
+                  .previous = query_flag(request, kLogPrevious),
+                  .from = position};
 }
 
 Result<NamedLog> find_log(const fs::path& logs, const std::string& wanted, bool previous) {
@@ -90,12 +98,16 @@ Result<NamedLog> find_log(const fs::path& logs, const std::string& wanted, bool 
   return NamedLog{actor->actor, *before};
 }
 
-HttpAnswer log_answer(const HttpStreams* streams, const fs::path& path, const LogQuery& query,
-                      std::function<bool()> over) {
+HttpAnswer log_answer(const HttpStreams* streams, const fs::path& path, Incarnation incarnation,
+                      const LogQuery& query, std::function<bool()> over) {
   if (query.follow && !streams)
     return http::error_response(
         Error{ErrorCode::kUnreachable, "a log is followed through a controller, and none runs"});
-  auto part = part_of(path, query, query.follow ? kLogFollowBytesMax : kLogAnswerBytesMax);
+  const bool goes_on = query.follow && query.from;
+  auto part = goes_on && query.from->incarnation == incarnation
+                  ? node::log_from(path, query.from->bytes)
+                  : part_of(path, goes_on ? LogQuery() : query,
+                            query.follow ? kLogFollowBytesMax : kLogAnswerBytesMax);
   if (!query.follow) {
     if (!part)
       return http::error_response(
@@ -105,6 +117,7 @@ HttpAnswer log_answer(const HttpStreams* streams, const fs::path& path, const Lo
   // An actor that has not begun has no log yet.
   auto rest =
       std::make_shared<node::LogReader>(part ? std::move(part->rest) : node::LogReader(path));
+  const node::LogPosition position{incarnation, part ? part->begin : 0};
   auto partial = std::make_shared<std::string>(part ? std::move(part->text) : "");
   auto streaming = streams->stream([rest, partial, over = std::move(over)](HttpStream& out,
                                                                            Time now) {
@@ -123,6 +136,7 @@ HttpAnswer log_answer(const HttpStreams* streams, const fs::path& path, const Lo
     return !last;
   });
   streaming.content_type = kText;
+  streaming.headers[node::kLogPositionHeader] = to_string(position);
   return streaming;
 }
 

@@ -36,13 +36,22 @@ inline constexpr QueryParameter kLogFollow{
 inline constexpr QueryParameter kLogPrevious{
     .name = "previous", .kind = QueryKind::kFlag, .about = "The log of the incarnation before."};
 
+inline constexpr QueryParameter kLogFrom{
+    .name = "from",
+    .about =
+        "With follow: goes on where another answer has broken off, as its header "
+        "`tandem-log-position` and "
+        "the bytes of its lines say: INCARNATION:BYTES. The log of another incarnation begins "
+        "at its start."};
+
 struct LogQuery {
   std::optional<std::int64_t> tail;     // so many last lines
   std::optional<std::int64_t> since_s;  // lines not older than so many seconds
   bool follow = false;
   bool previous = false;  // the incarnation before
+  std::optional<node::LogPosition> from = {};
 };
-// Reads a query; kInvalid for a number out of its bounds.
+// Reads a query; kInvalid for a number out of its bounds, and for no position.
 Result<LogQuery> log_query(const http::HttpRequest& request);
 
 // The log that a path names: "rollout/0" (its newest incarnation) or "rollout/0/3". `previous` goes
@@ -55,9 +64,11 @@ struct NamedLog {
 Result<NamedLog> find_log(const std::filesystem::path& logs, const std::string& wanted,
                           bool previous);
 
-// `over` says whether the incarnation can write no more; a stream ends after its last bytes. `over`
-// is called in the turns of the feeding actor. Without `streams` a log cannot be followed.
+// `path` is the log of this incarnation. `over` says whether it can write no more; a
+// stream ends after its last bytes. `over` is called in the turns of the feeding actor. Without
+// `streams` a log cannot be followed.
 http::HttpAnswer log_answer(const HttpStreams* streams, const std::filesystem::path& path,
-                            const LogQuery& query, std::function<bool()> over);
+                            Incarnation incarnation, const LogQuery& query,
+                            std::function<bool()> over);
 
 }  // namespace tandem::api

@@ -294,7 +294,7 @@ HttpAnswer RunsApi::logs(const std::string& id, const std::string& run_dir, cons
   const HttpStreams* const streams = serving_ ? &serving_->streams : nullptr;
   const auto controller =
       serving_ ? serving_->controller : actor::Ref<controller::Controller::Inbox>();
-  return log_answer(streams, path, query, [controller, id, run_dir, log] {
+  return log_answer(streams, path, log.incarnation, query, [controller, id, run_dir, log] {
     const auto cluster = ask_and_wait(controller, controller::GetCluster{}, kApiAskTimeout);
     // A run of another process is over when that process has released the lock.
     const bool ours =

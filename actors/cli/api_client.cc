@@ -236,13 +236,17 @@ Result<http::HttpLines> ApiClient::lines(const std::string& path) const {
   return opened ? std::move(opened) : explain(opened.error());
 }
 
-Result<void> ApiClient::stream(
-    const std::string& path, Duration tick,
-    const std::function<bool(std::optional<std::string_view>)>& on_line) const {
+Result<void> ApiClient::stream(const std::string& path, Duration tick,
+                               const OnLine& on_line) const {
+  return stream_of([&] { return lines(path); }, tick, on_line);
+}
+
+Result<void> ApiClient::stream_of(const std::function<Result<http::HttpLines>()>& open,
+                                  Duration tick, const OnLine& on_line) const {
   std::optional<http::HttpLines> stream;
   for (;;) {
     if (!stream) {
-      auto opened = outliving_a_restart([&] { return lines(path); });
+      auto opened = outliving_a_restart(open);
       if (!opened) return opened.error();
       stream.emplace(*std::move(opened));
     }

@@ -76,8 +76,11 @@ class ApiClient {
   // Calls `on_line` for each line of such an answer, until the server ends it or on_line returns
   // false. With `tick` > 0 on_line also gets nullopt whenever `tick` has passed without a line;
   // without it, silence of kRequestTimeout is an error.
-  Result<void> stream(const std::string& path, Duration tick,
-                      const std::function<bool(std::optional<std::string_view>)>& on_line) const;
+  using OnLine = std::function<bool(std::optional<std::string_view>)>;
+  Result<void> stream(const std::string& path, Duration tick, const OnLine& on_line) const;
+  // The same with a function that opens the answer, and opens it again after each restart.
+  Result<void> stream_of(const std::function<Result<http::HttpLines>()>& open, Duration tick,
+                         const OnLine& on_line) const;
 
   // Asked while the controller is away: whether not to wait for it any longer.
   void give_up_when(std::function<bool()> tired) { tired_ = std::move(tired); }

@@ -433,6 +433,10 @@ Result<HttpLines> HttpLines::open(const link::Endpoint& server, const std::strin
   return error_of(response);
 }
 
+std::string HttpLines::header(const std::string& name) const {
+  return std::string(state_->parser.get()[name]);
+}
+
 Result<std::optional<std::string>> HttpLines::next(Duration timeout) {
   const auto end = std::chrono::steady_clock::now() + timeout;
   State& state = *state_;

@@ -71,6 +71,8 @@ class HttpLines {
   HttpLines(HttpLines&&) noexcept;
   ~HttpLines();
 
+  // A header of the response; "": it has none of this name.
+  std::string header(const std::string& name) const;
   // The next line without its end. Nothing: the server closed the stream. kTimedOut: no line came
   // within `timeout`; the stream is intact, and next() may be called again.
   Result<std::optional<std::string>> next(Duration timeout);

@@ -93,6 +93,12 @@ std::uint64_t begin_of(const std::vector<OpenFile>& files, const std::filesystem
   return head ? dropped_bytes_in(*head) : 0;
 }
 
+// In the place of bytes that were removed before they were read.
+std::string gone_line(std::uint64_t bytes) {
+  return "[" + std::to_string(bytes) +
+         " bytes are left out: they were removed before they were read]\n";
+}
+
 // The offset at which the last `lines_max` lines of `text` begin, found by a search backwards.
 std::size_t start_of_last_lines(std::string_view text, std::size_t lines_max) {
   std::size_t start = text.size();
@@ -156,7 +162,8 @@ Result<LogTail> tail_log(const std::filesystem::path& log, std::size_t lines_max
   for (const OpenFile& file : *files) bytes += file.bytes;
   std::uint64_t skipped = bytes - std::min<std::uint64_t>(bytes, bytes_max);
   LogTail tail{.text = {}, .left_out = skipped, .rest = LogReader(log)};
-  tail.rest.begin_ = begin_of(*files, log) + bytes - files->back().bytes;
+  const std::uint64_t oldest = begin_of(*files, log);
+  tail.rest.begin_ = oldest + bytes - files->back().bytes;
   for (const OpenFile& file : *files) {
     const std::uint64_t begin = std::min(skipped, file.bytes);
     skipped -= begin;
@@ -173,6 +180,7 @@ Result<LogTail> tail_log(const std::filesystem::path& log, std::size_t lines_max
   }
   tail.text.erase(0, start);
   tail.left_out += start;
+  tail.begin = oldest + tail.left_out;
   return tail;
 }
 
@@ -241,8 +249,48 @@ Result<LogChunk> LogReader::go_on(Time now) {
   offset_ = 0;
   file_ = std::move(*next);
   if (begin_ <= end) return LogChunk{};
-  return LogChunk{.text = "[" + std::to_string(begin_ - end) +
-                          " bytes are left out: they were removed before they were read]\n"};
+  return LogChunk{.text = gone_line(begin_ - end)};
+}
+
+Result<LogTail> log_from(const std::filesystem::path& log, std::uint64_t begin) {
+  auto files = open_log(log);
+  if (!files) return files.error();
+  LogTail tail{.text = {}, .left_out = 0, .rest = LogReader(log), .begin = begin};
+  LogReader& rest = tail.rest;
+  rest.begin_ = begin_of(*files, log);
+  if (begin < rest.begin_) tail.text = gone_line(rest.begin_ - begin);
+  auto file = files->begin();
+  for (; std::next(file) != files->end() && begin >= rest.begin_ + file->bytes; ++file)
+    rest.begin_ += file->bytes;
+  if (begin > rest.begin_) rest.offset_ = std::min(begin - rest.begin_, file->bytes);
+  rest.file_ = std::move(*file);
+  return tail;
+}
+
+std::string to_string(const LogPosition& position) {
+  return std::to_string(position.incarnation.value) + ":" + std::to_string(position.bytes);
+}
+
+std::optional<LogPosition> parse_log_position(std::string_view text) {
+  LogPosition position;
+  const char* const end = text.data() + text.size();
+  const auto first = std::from_chars(text.data(), end, position.incarnation.value);
+  if (first.ec != std::errc{} || first.ptr == end || *first.ptr != ':') return std::nullopt;
+  const auto second = std::from_chars(first.ptr + 1, end, position.bytes);
+  if (second.ec != std::errc{} || second.ptr != end) return std::nullopt;
+  return position;
+}
+
+std::uint64_t log_bytes_of(std::string_view line) {
+  std::string_view said = line;
+  for (const std::string_view start : {"[", "the first "})
+    if (said.starts_with(start)) said.remove_prefix(start.size());
+  std::uint64_t bytes = 0;
+  const auto read = std::from_chars(said.data(), said.data() + said.size(), bytes);
+  said.remove_prefix(static_cast<std::size_t>(read.ptr - said.data()));
+  const bool note = line.starts_with('[') && read.ec == std::errc{} &&
+                    said.starts_with(" bytes are left out") && line.ends_with(']');
+  return note ? bytes : line.size() + 1;
 }
 
 std::size_t drop_old_incarnations(const std::filesystem::path& log, std::size_t kept) {

@@ -65,6 +65,7 @@ class LogReader {
 
  private:
   friend Result<LogTail> tail_log(const std::filesystem::path&, std::size_t, std::size_t);
+  friend Result<LogTail> log_from(const std::filesystem::path&, std::uint64_t);
   Result<LogChunk> go_on(Time now);
 
   std::filesystem::path log_;
@@ -80,12 +81,30 @@ struct LogTail {
   std::string text;
   std::uint64_t left_out = 0;  // the bytes of the log before `text`
   LogReader rest;              // goes on behind `text`
+  std::uint64_t begin = 0;     // of `text` in the whole log, with what is gone of it
 };
 
 // The last `lines_max` lines, or as many whole ones as lie in the last `bytes_max` bytes, which is
 // all that is read. A last line without a newline counts as one. The text ends where the log ends.
 Result<LogTail> tail_log(const std::filesystem::path& log, std::size_t lines_max,
                          std::size_t bytes_max = kLogReadBytesMax);
+
+// The log behind its first `begin` bytes, counted as LogTail::begin is; `text` is empty but for the
+// line of LF-1.
+Result<LogTail> log_from(const std::filesystem::path& log, std::uint64_t begin);
+
+// Where a reader of an incarnation's log stands. As text: "3:1024".
+struct LogPosition {
+  Incarnation incarnation;
+  std::uint64_t bytes = 0;  // of the whole log, with what is gone of it
+};
+std::string to_string(const LogPosition& position);
+std::optional<LogPosition> parse_log_position(std::string_view text);
+// The header of a followed log's answer that has the position at which the answer begins.
+inline constexpr const char* kLogPositionHeader = "tandem-log-position";
+// By how many bytes a line of such an answer moves the position on: its own, or those that it says
+// are left out.
+std::uint64_t log_bytes_of(std::string_view line);
 
 // The time at the start of a log line ("2026-11-24T09:30:00.123Z", log.h), in milliseconds since
 // 1970; none if the line begins otherwise.

@@ -4,6 +4,7 @@
 
 #include <csignal>
 #include <set>
+#include <sstream>
 
 #include "tests/e2e/cluster_driver.h"
 
@@ -246,6 +247,15 @@ pid_t agent_other_than(const Home& home, pid_t other) {
   return node["state"] == "Ready" && node["pid"] != other ? node["pid"].get<pid_t>() : 0;
 }
 
+// The lines of `text` that begin with `prefix`, without it.
+std::string lines_behind(const std::string& text, const std::string& prefix) {
+  std::istringstream in(text);
+  std::string chosen;
+  for (std::string line; std::getline(in, line);)
+    if (line.starts_with(prefix)) chosen += line.substr(prefix.size()) + "\n";
+  return chosen;
+}
+
 // EX-8, AG-3. The controller and the node's agent die in turns. The next ones find the job where it
 // was: nobody is started again, and nothing is done twice.
 TEST_F(FixedLag, AControllerAndAnAgentThatAreKilledManyTimesChangeNothing) {
@@ -256,6 +266,8 @@ TEST_F(FixedLag, AControllerAndAnAgentThatAreKilledManyTimesChangeNothing) {
   ASSERT_EQ(home.run(Words{"submit"} + kept + held(home, 50)).code, 0);
   const auto step = [&] { return home.json({"get", "jobs", kSmallId})["step"].get<int>(); };
   ASSERT_TRUE(eventually([&] { return step() >= 4; }));
+  Process logs = home.start({"logs", "-f", kSmallId}),
+          log = home.start({"logs", "-f", "learner/0", "--tail", "1000000"});
   const std::vector<json> actors = pids(home);
   for (int i = 0; i < kDeaths; ++i) {
     const json before = home.address();
@@ -273,6 +285,12 @@ TEST_F(FixedLag, AControllerAndAnAgentThatAreKilledManyTimesChangeNothing) {
   EXPECT_EQ(pids(home), actors);
   let_go(home);
   EXPECT_EQ(home.run({"wait", kSmallId, "--for", "Succeeded", "--timeout", "90s"}).code, 0);
+  // Whoever follows logs has each line once.
+  const std::string one = log.wait().out, all = logs.wait().out;
+  const std::string learner = home.run({"logs", "learner/0"}).out;
+  EXPECT_NE(learner.find("event=learner_ended"), std::string::npos);
+  EXPECT_EQ(one, learner);
+  EXPECT_EQ(lines_behind(all, "learner/0 | "), learner);
   home.down();
   const json result = home.result_of(kSmallId);
   expect_ledger_balances(home.run_dir(kSmallId), result);

@@ -18,6 +18,7 @@
 #include "actors/cli/shared_options.h"
 #include "actors/cli/verb.h"
 #include "runtime/base/text.h"
+#include "runtime/node/log_files.h"
 
 namespace tandem::cli {
 namespace {
@@ -66,7 +67,8 @@ bool names_an_actor(const Logs& command) {
   return command.job || command.target.find('/') != std::string::npos;
 }
 
-std::string log_path(const Logs& command, const ActorName& actor, bool follow) {
+std::string log_path(const Logs& command, const ActorName& actor, bool follow,
+                     const std::optional<node::LogPosition>& from = {}) {
   std::string path =
       actor.recorded ? "/runs/" + url_escape(actor.job) + "/logs/" + url_escape(actor.short_name())
                      : "/actors/" + url_escape(actor.full_name) + "/logs";
@@ -77,6 +79,10 @@ std::string log_path(const Logs& command, const ActorName& actor, bool follow) {
   };
   if (follow) add("follow=1");
   if (command.previous) add("previous=1");
+  if (from) {
+    add("from=" + to_string(*from));
+    return path;
+  }
   if (command.tail) add("tail=" + std::to_string(*command.tail));
   if (command.since_s)  // the API takes whole seconds
     add("since=" + std::to_string(static_cast<std::int64_t>(std::ceil(*command.since_s))));
@@ -94,6 +100,19 @@ Result<void> print_log(std::string_view text, const Client& client) {
   return {};
 }
 
+// Where a log is read, so that it is read on from there when the controller has been started again.
+struct LogStream {
+  std::optional<node::LogPosition> position;
+
+  void begins(const http::HttpLines& lines) {
+    position = node::parse_log_position(lines.header(node::kLogPositionHeader));
+  }
+  std::string_view passed(std::string_view line) {
+    if (position) position->bytes += node::log_bytes_of(line);
+    return line;
+  }
+};
+
 Result<void> log_of_actor(const Logs& command, Client& client) {
   auto actor = find_actor(client, command.target, command.job, PastRuns::kIncluded);
   if (!actor) return actor.error();
@@ -106,12 +125,18 @@ Result<void> log_of_actor(const Logs& command, Client& client) {
     auto text = client.api.get_text(log_path(command, *actor, false));
     return text ? print_log(*text, client) : text.error();
   }
-  return client.api.stream(log_path(command, *actor, true), kLookAgain,
-                           [&](std::optional<std::string_view> line) {
-                             if (line)
-                               client.console.out << shown(client, *line) << "\n" << std::flush;
-                             return bool(client.console.out);
-                           });
+  LogStream log;
+  return client.api.stream_of(
+      [&]() -> Result<http::HttpLines> {
+        auto lines = client.api.lines(log_path(command, *actor, true, log.position));
+        if (lines) log.begins(*lines);
+        return lines;
+      },
+      kLookAgain,
+      [&](std::optional<std::string_view> line) {
+        if (line) client.console.out << shown(client, log.passed(*line)) << "\n" << std::flush;
+        return bool(client.console.out);
+      });
 }
 
 // One incarnation of an actor, which has a log of its own.
@@ -178,6 +203,11 @@ class JobFollower {
   }
 
  private:
+  struct Followed {
+    http::HttpLines lines;
+    LogStream log;
+  };
+
   // Asks for the job and its actors, and opens a stream for each incarnation that has none yet.
   // Beyond kFollowedMax streams the rest wait until one ends.
   Result<void> look() {
@@ -190,11 +220,16 @@ class JobFollower {
     for (const ActorIncarnation& actor : *actors) names_.push_back(actor.actor.short_name());
     for (const ActorIncarnation& actor : *actors) {
       if (followed_.contains(actor) || streams_.size() >= kFollowedMax) continue;
-      auto stream = client_.api.lines(log_path(command_, actor.actor, true));
-      if (!stream && stream.error().code != ErrorCode::kNotFound) return stream.error();
-      if (!stream) continue;  // it has not started: it is looked for again
+      LogStream log = left_at_[actor];
+      auto stream = client_.api.lines(log_path(command_, actor.actor, true, log.position));
+      // It has not started, or the controller has just died: it is looked for again.
+      const bool later = !stream && (stream.error().code == ErrorCode::kNotFound ||
+                                     stream.error().code == ErrorCode::kUnreachable);
+      if (later) continue;
+      if (!stream) return stream.error();
+      log.begins(*stream);
       followed_.insert(actor);
-      streams_.emplace(actor, std::move(*stream));
+      streams_.emplace(actor, Followed{std::move(*stream), log});
     }
     return {};
   }
@@ -204,7 +239,7 @@ class JobFollower {
   Result<void> print_lines() {
     const Duration wait = kReadPause / std::max<std::size_t>(streams_.size(), 1);
     for (auto it = streams_.begin(); it != streams_.end();) {
-      auto over = print_lines_of(it->first.actor, it->second, wait);
+      auto over = print_lines_of(it->first, it->second, wait);
       if (!over) return over.error();
       it = *over ? streams_.erase(it) : std::next(it);
     }
@@ -213,16 +248,20 @@ class JobFollower {
 
   // Returns whether the stream has ended. At most kLinesInTurn lines, so that a busy actor does not
   // hide the others.
-  Result<bool> print_lines_of(const ActorName& actor, http::HttpLines& stream, Duration wait) {
+  Result<bool> print_lines_of(const ActorIncarnation& which, Followed& followed, Duration wait) {
     for (int printed = 0; printed < kLinesInTurn; ++printed) {
-      auto line = stream.next(wait);
+      auto line = followed.lines.next(wait);
       if (!line && line.error().code == ErrorCode::kTimedOut) break;
-      // This incarnation has ended with the controller, and the next one has a log of its own.
-      if (!line && line.error().code == ErrorCode::kUnreachable) return true;
+      // The controller has died: the next one is asked for what is behind these lines.
+      if (!line && line.error().code == ErrorCode::kUnreachable) {
+        left_at_[which] = followed.log;
+        followed_.erase(which);
+        return true;
+      }
       if (!line) return line.error();
       if (!*line) return true;
-      client_.console.out << line_prefix(actor.short_name(), names_) << shown(client_, **line)
-                          << "\n";
+      client_.console.out << line_prefix(which.actor.short_name(), names_)
+                          << shown(client_, followed.log.passed(**line)) << "\n";
     }
     client_.console.out << std::flush;
     return false;
@@ -242,7 +281,8 @@ class JobFollower {
   bool ended_ = false;
   std::vector<std::string> names_;
   std::set<ActorIncarnation> followed_;
-  std::map<ActorIncarnation, http::HttpLines> streams_;
+  std::map<ActorIncarnation, Followed> streams_;
+  std::map<ActorIncarnation, LogStream> left_at_;  // where the controller died
 };
 
 Result<void> Logs::carry_out(Client& client) const {

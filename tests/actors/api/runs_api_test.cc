@@ -291,6 +291,26 @@ TEST_F(RunsApiTest, AFollowedLogEndsWithItsRun) {
   EXPECT_EQ(followed->lines(), (std::vector<std::string>{"two", "three", "last"}));
 }
 
+TEST_F(RunsApiTest, AFollowedLogGoesOnWhereAnotherAnswerBrokeOff) {
+  folder_.append(folder_.run("old-1") / "logs/rollout.0.4.log", "one\ntwo\nthree\n");
+  const std::string path = "/runs/old-1/logs/rollout/0?follow=1&tail=1";
+  const auto position = [&](const std::string& target) {
+    return std::get<http::HttpStreaming>(ask("GET", "/api/v1" + target))
+        .headers.at(node::kLogPositionHeader);
+  };
+  const auto lines = [&](const std::string& target) {
+    const auto followed = stream(target);
+    EXPECT_TRUE(followed->wait_for_close());
+    return followed->lines();
+  };
+  EXPECT_EQ(position(path), "4:8");
+  EXPECT_EQ(position(path + "&from=4:4"), "4:4");
+  EXPECT_EQ(lines(path + "&from=4:4"), (std::vector<std::string>{"two", "three"}));
+  EXPECT_EQ(lines(path + "&from=3:4"), (std::vector<std::string>{"one", "two", "three"}))
+      << "of another incarnation";
+  EXPECT_EQ(response("/api/v1" + path + "&from=x").status, 400);
+}
+
 TEST_F(RunsApiTest, ARunThatLivesIsNotDeleted) {  // RC-1
   const fs::path run = folder_.run("old-1");
   {

@@ -145,6 +145,53 @@ TEST_F(LogRotationTest, AReaderSeesEachByteOnceUnlessItComesTooLate) {
   EXPECT_LT(gaps, 30);
 }
 
+TEST_F(LogRotationTest, ALogIsReadOnFromAnyPosition) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Rng rng(seed);
+    remove_log(log_);
+    OwnedFd fd = output();
+    std::string written;
+    for (int i = 0; i < 40; ++i) {
+      const std::string text = std::string(1 + rng.below(60), 'x') + "\n";
+      say(fd, text);
+      written += text;
+      if (rng.below(8) != 0) continue;
+      fd = std::move(rotate_log(log_, 3)->fresh);
+      written += text_of(0);  // its first line
+    }
+    const std::uint64_t gone = dropped_bytes_of(log_);
+    for (int i = 0; i < 20; ++i) {
+      const std::uint64_t begin = rng.below(written.size() + 1);
+      auto part = log_from(log_, begin);
+      ASSERT_TRUE(part);
+      std::string text = part->text;
+      Time now{};
+      for (LogChunk chunk; !chunk.at_end; text += chunk.text)
+        chunk = *part->rest.more(now = now + kLogSettles);
+      if (begin < gone) {
+        const std::size_t newline = text.find('\n');
+        ASSERT_EQ(log_bytes_of(text.substr(0, newline)), gone - begin) << text;
+        text.erase(0, newline + 1);
+      }
+      ASSERT_EQ(text, written.substr(std::max(begin, gone))) << "from " << begin;
+    }
+    const auto tail = tail_log(log_, 5);
+    ASSERT_EQ(tail->text, written.substr(tail->begin));
+  }
+}
+
+TEST_F(LogRotationTest, PositionsAreText) {
+  const LogPosition position{Incarnation{3}, 1024};
+  EXPECT_EQ(to_string(position), "3:1024");
+  EXPECT_EQ(parse_log_position("3:1024")->bytes, 1024u);
+  for (const char* text : {"", "3", "3:", ":1", "3:x", "3:1 ", "-3:1"})
+    EXPECT_FALSE(parse_log_position(text)) << text;
+  EXPECT_EQ(log_bytes_of("one"), 4u);
+  EXPECT_EQ(log_bytes_of("[12 of 13]"), 11u);
+  EXPECT_EQ(log_bytes_of("[the first 70 bytes are left out; all is in /a*]"), 70u);
+}
+
 TEST_F(LogRotationTest, AReaderWaitsForWritesThatWereUnderWay) {
   const OwnedFd before = output();
   say(before, "one\n");
