@@ -36,6 +36,7 @@ Object = Dict[str, Any]
 FINAL_STATES = ("Succeeded", "Failed", "Cancelled")
 _POINTS_MAX = 5000  # steps that one question about metrics may be answered for
 _ANSWER_BYTES_MAX = 256 << 20
+_RESTART_SECONDS, _RESTART_PAUSE = 15.0, 0.1
 
 
 class TandemError(Exception):
@@ -73,12 +74,23 @@ def _read(path: pathlib.Path, help: str) -> str:
         raise TandemError(f"cannot read {path}: {error.strerror}", "unreachable", help) from error
 
 
+def _address_in(folder: pathlib.Path, help: str) -> str:
+    try:
+        return str(json.loads(_read(folder / "controller.json", help))["http"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise TandemError(f"{folder / 'controller.json'} has no address", "unreachable", help) from error
+
+
 class Tandem:
     """A running controller.
 
     Without arguments it is the one that `tandem up` started with the same TANDEM_HOME, whose address
     and token are read from there. `address` is "HOST:PORT" or "http://HOST:PORT"; TANDEM_ADDRESS stands
     in for it, as in the command line. `token` is the text of TANDEM_HOME/token.
+
+    A node starts a controller that has died again. What only reads waits for it, up to 15 seconds, where the
+    address is from TANDEM_HOME; what changes anything (submit, scale, cancel, ask …) raises TandemError instead,
+    since it may have been done.
     """
 
     def __init__(self, address: Optional[str] = None, token: Optional[str] = None,
@@ -89,14 +101,9 @@ class Tandem:
         folder = _home(home)
         start = "is a controller running? `tandem up` starts one"
         address = address or os.environ.get("TANDEM_ADDRESS")
-        if not address:
-            text = _read(folder / "controller.json", start)
-            try:
-                address = json.loads(text)["http"]
-            except (ValueError, KeyError, TypeError) as error:
-                raise TandemError(f"{folder / 'controller.json'} has no address", "unreachable",
-                                  start) from error
-        self.address = _address(address)
+        self._folder = None if address else folder  # where a controller that is started again says its address
+        self.address = _address(address or _address_in(folder, start))
+        self._answered = False
         self._token = (token if token is not None else _read(folder / "token", start)).strip()
         if not self._token.isprintable():
             raise ValueError("the token has a character that no token has")
@@ -223,7 +230,36 @@ class Tandem:
         given = {key: value for key, value in (query or {}).items() if value is not None}
         if given:
             target += "?" + urllib.parse.urlencode(given)
-        connection = http.client.HTTPConnection(self.address, timeout=wait or self.timeout)
+        until = None
+        while True:
+            try:
+                answer = self._answer_of(method, target, body, text, wait or self.timeout)
+                self._answered = True
+                return answer
+            except TandemError as error:
+                self._answered = self._answered or error.status != 0
+                lost = error.code == "unreachable" and error.status == 0
+                if not (lost and method == "GET" and self._answered and self._folder):
+                    raise
+                until = until or time.monotonic() + _RESTART_SECONDS
+                if not self._is_back(self._folder, until):
+                    raise
+
+    def _is_back(self, folder: pathlib.Path, until: float) -> bool:
+        """Whether a controller runs again before `until`, which is then asked: no other program gets the token."""
+        while time.monotonic() < until:
+            time.sleep(_RESTART_PAUSE)
+            try:
+                told = json.loads((folder / "controller.json").read_text(encoding="utf-8"))
+                os.kill(int(told["pid"]), 0)
+                self.address = _address(str(told["http"]))
+                return True
+            except (OSError, ValueError, KeyError, TypeError):
+                continue  # it has died, or has not said its address yet
+        return False
+
+    def _answer_of(self, method: str, target: str, body: Optional[str], text: bool, timeout: float) -> Json:
+        connection = http.client.HTTPConnection(self.address, timeout=timeout)
         try:
             connection.request(method, target, None if body is None else body.encode("utf-8"),
                                {"Authorization": "Bearer " + self._token, "Connection": "close"})

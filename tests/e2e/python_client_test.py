@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -108,6 +109,19 @@ class PythonClient(unittest.TestCase):
         with self.assertRaises(TandemError) as gone:
             self.tandem.run(job.id)
         self.assertEqual((gone.exception.code, gone.exception.status), ("not_found", 404))
+
+    def test_what_reads_outlives_a_restart_of_the_controller(self):
+        job = self.tandem.submit(SOURCE / "configs/arithmetic.yaml")
+        steps = job.metrics(["actor/loss"], first=1, follow=True, every=0.05)
+        self.assertEqual(next(steps)["step"], 1)
+        epoch = self.tandem.status()["epoch"]
+        told = json.loads((pathlib.Path(self.home.name) / "controller.json").read_text(encoding="utf-8"))
+        os.kill(told["pid"], signal.SIGKILL)
+        self.assertGreater(self.tandem.status()["epoch"], epoch)
+        self.assertEqual(next(steps)["step"], 2)
+        self.assertEqual(job.cancel().wait(timeout=60).state, "Cancelled")
+        nobody = Tandem(address=self.tandem.address)  # whose address may be another program's by then
+        self.assertIsNone(nobody._folder)
 
     def test_a_job_is_scaled_and_cancelled(self):
         job = self.tandem.submit(SOURCE / "configs/arithmetic.yaml")
