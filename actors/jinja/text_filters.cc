@@ -114,6 +114,7 @@ Value format(Run& run, const Value& value, const Arguments& arguments) {
   if (!arguments.named.empty() && !arguments.positional.empty())
     return run.fail("can't handle positional and keyword arguments at the same time");
   const Value text = run.string(text_of(run, value));
+  if (!run.ok()) return {};  // then it is no text
   if (arguments.named.empty()) return percent_format(run, text, run.tuple(arguments.positional));
   Dict dict;
   for (const auto& [name, one] : arguments.named) dict.set(run.string(name), one);

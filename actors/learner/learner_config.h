@@ -174,6 +174,7 @@ struct CheckpointConfig {
   std::vector<StepId> refused;      // damaged: they count for none, and go with the next save
   ResumeMode resume = ResumeMode::kAuto;
   std::filesystem::path resume_path;  // the directory of one checkpoint; only with kPath
+  std::string claim = {};  // what claim_checkpoints() gave this learner; empty: nothing is claimed
 };
 
 enum class WarmStartMetric : std::uint8_t {

@@ -123,6 +123,7 @@ class NativeTrainer final : public Trainer {
   const TrainerConfig config_;
   std::vector<StepId> kept_;     // by save(), besides the newest
   std::vector<StepId> refused_;  // checkpoints that restore() found damaged
+  std::string claim_;            // CP-3; of rank 0
   const std::unique_ptr<device::ThreadPool> threads_;
   const std::function<void()> beat_;
   const std::function<void(const char* phase)> enter_;

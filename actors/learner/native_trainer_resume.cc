@@ -108,6 +108,11 @@ Result<std::optional<StepId>> NativeTrainer::restore() {
   if (gang_.rank() == 0)
     if (auto told = gang_.command(GangCommand::kRestore, {}); !told) return told.error();
   if (auto settled = settle_weights(); !settled) return settled.error();
+  if (gang_.rank() == 0) {
+    auto claim = claim_checkpoints(config_.checkpoints);
+    if (!claim) return claim.error();
+    claim_ = *std::move(claim);
+  }
   const auto state = read_checkpoint(
       config_.checkpoints, [this](const std::filesystem::path& directory, const TrainerState& s) {
         return load(directory, s);
@@ -165,6 +170,7 @@ Result<SavedCheckpoint> NativeTrainer::save() {
   CheckpointConfig checkpoints = config_.checkpoints;
   checkpoints.keep = kept_;
   checkpoints.refused = refused_;
+  checkpoints.claim = claim_;
   const auto path = write_checkpoint(checkpoints, std::move(content));
   if (!path) return path.error();
   refused_.clear();  // they are gone, or written anew

@@ -1,17 +1,21 @@
 // A checkpoint directory is only ever renamed as a whole:
 //
-//   .step-N.partial -> step-N     when everything in it is written and synced; a step-N that is
+//   .step-N.CLAIM.partial -> step-N   when everything in it is written and synced; a step-N that is
 //                                 there already gets the other name by the same call
-//   step-N -> .step-N.removed     before it is deleted
+//   step-N -> .step-N.removed         before it is deleted
 //
 // A process that is killed at any point therefore leaves complete directories under step-N and
 // leftovers under names with a dot, which the next write deletes. To write in place, or to delete
 // without renaming, would at times leave half a checkpoint under a name that promises a whole one.
+//
+// The claim is a file that the next learner replaces. It is read before each change (CP-3): what is
+// left is a learner that is stopped between that look and the renaming behind it.
 #include "actors/learner/trainer_checkpoint.h"
 
 #include <fcntl.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cstdio>
 #include <system_error>
@@ -20,6 +24,7 @@
 #include "runtime/base/digest.h"
 #include "runtime/base/file.h"
 #include "runtime/base/log.h"
+#include "runtime/base/secret.h"
 #include "runtime/wire/codec.h"
 
 namespace tandem::learner {
@@ -29,6 +34,9 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kPrefix = "step-";
 constexpr std::string_view kAsidePrefix = ".step-";  // a directory that may be incomplete
+constexpr const char* kOwner = ".owner";             // has the claim of the newest learner
+constexpr std::uint64_t kOwnerBytesMax = 4096;
+constexpr std::size_t kClaimCharacters = 16;
 constexpr std::uint32_t kFormat = 3, kFormerFormat = 2;
 // States of the former format can still be resumed.
 // Format 2 ends before the counts of skipped steps.
@@ -80,6 +88,16 @@ std::vector<StepId> list_steps(const fs::path& directory) {
   return steps;
 }
 
+// CP-3. A claim that somebody has removed is nobody's.
+Result<void> still_ours(const CheckpointConfig& config) {
+  if (config.claim.empty()) return {};
+  const fs::path owner = config.directory / kOwner;
+  const auto claim = read_file(owner, kOwnerBytesMax);
+  if (claim ? *claim == config.claim : claim.error().os_error == ENOENT) return {};
+  if (!claim) return claim.error();
+  return Error{.message = "another learner has taken the run over", .where = owner.string()};
+}
+
 void remove_asides(const fs::path& directory) {
   std::error_code failed;
   std::vector<fs::path> found;
@@ -108,11 +126,12 @@ void prune(const CheckpointConfig& config, StepId written) {
                  std::back_inserter(excess),
                  [&](StepId step) { return std::ranges::count(config.keep, step) == 0; });
   for (const StepId step : excess) {
+    if (!still_ours(config)) return;
     const fs::path path = checkpoint_path(config.directory, step);
     const Result<void> renamed = rename_path(path, aside(config.directory, step, ".removed"));
     if (!renamed) log::warn("checkpoint={} kept: {}", path.string(), renamed.error().message);
   }
-  remove_asides(config.directory);
+  if (still_ours(config)) remove_asides(config.directory);
 }
 
 // Writes everything into `path`, each file synced, and fills in the checksums of the state.
@@ -211,18 +230,32 @@ fs::path older_file(const fs::path& checkpoint, PolicyVersion version) {
   return checkpoint / "trainer" / ("version-" + std::to_string(version.value) + ".bin");
 }
 
+Result<std::string> claim_checkpoints(const CheckpointConfig& config) {
+  std::string claim = random_secret().substr(0, kClaimCharacters);
+  auto done = make_directories(config.directory);
+  if (done) done = write_file_atomic(config.directory / kOwner, claim);
+  if (done) return claim;
+  if (!lacks_disk(done.error())) return done.error();
+  log::warn("checkpoints={} not claimed: {}", config.directory.string(), done.error().message);
+  return std::string();
+}
+
 Result<fs::path> write_checkpoint(const CheckpointConfig& config, CheckpointContent content) {
   const StepId step = content.state.step;
+  const fs::path partial = aside(config.directory, step, "." + config.claim + ".partial");
   const auto failed = [&](Error error) {
-    remove_asides(config.directory);
+    std::error_code ignored;
+    fs::remove_all(partial, ignored);
+    if (still_ours(config)) remove_asides(config.directory);
     error.message = "cannot save checkpoint " + std::string(kPrefix) + std::to_string(step.value) +
                     ": " + error.message;
     return error;
   };
   if (Result<void> done = make_directories(config.directory); !done) return failed(done.error());
+  if (Result<void> ours = still_ours(config); !ours) return failed(ours.error());
   remove_asides(config.directory);
-  const fs::path partial = aside(config.directory, step, ".partial");
   if (Result<void> done = write_parts(partial, content); !done) return failed(done.error());
+  if (Result<void> ours = still_ours(config); !ours) return failed(ours.error());
   if (Result<void> done = move_into_place(config.directory, step, partial); !done)
     return failed(done.error());
   prune(config, step);

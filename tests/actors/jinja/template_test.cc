@@ -112,6 +112,8 @@ TEST(Template, AnErrorHasItsLine) {
   EXPECT_EQ(rendered("{{ 9223372036854775807 + 1 }}"),
             "error at T:1: an integer has more than 64 bits, more than Tandem computes with");
   EXPECT_EQ(rendered("{{ [].append }}"), "");
+  EXPECT_EQ(rendered("\n{{ range | format('a') }}"),
+            "error at T:2: a value of the type 'builtin_function_or_method' cannot be printed");
   EXPECT_EQ(rendered("{{ [].append(1) }}"),
             "error at T:1: access to attribute 'append' of 'list' object is unsafe.");
 }

@@ -298,6 +298,7 @@ TEST_P(NativeTrainerIn, ResumesToTheBit_TR2) {
   ASSERT_TRUE(restored) << restored.error().message;
   EXPECT_EQ(*restored, StepId{3});
   EXPECT_EQ(train_until(*resumed, 7), rest);
+  EXPECT_FALSE(whole->save()) << "the other one has taken the run over (CP-3)";
   // The trainer that ran on can go back as well.
   ASSERT_TRUE(whole->restore());
   EXPECT_EQ(train_until(*whole, 7), rest);

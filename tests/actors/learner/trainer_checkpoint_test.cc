@@ -193,6 +193,38 @@ TEST_F(TrainerCheckpoint, AHalfWrittenOneIsNeverSeen) {
   EXPECT_EQ(names_in(config_.directory), (std::vector<std::string>{"step-5", "step-6", "step-9x"}));
 }
 
+// The former learner is stopped amid a save, wakes up beside its successor, and saves once more.
+TEST_F(TrainerCheckpoint, AFormerLearnerWritesAndRemovesNothing_CP3) {
+  const auto claimed = [&] {
+    CheckpointConfig config = config_;
+    config.claim = claim_checkpoints(config_).value();
+    return config;
+  };
+  const CheckpointConfig former = claimed();
+  ASSERT_TRUE(write_checkpoint(former, content_of(StepId{9}, bytes_)));
+  std::vector<std::string> left;
+  CheckpointContent content = content_of(StepId{12}, bytes_);
+  content.save_model = [&](const fs::path& path) {
+    const CheckpointConfig next = claimed();
+    EXPECT_TRUE(write_checkpoint(next, content_of(StepId{10}, bytes_)));
+    EXPECT_TRUE(write_checkpoint(next, content_of(StepId{11}, bytes_)));
+    fs::create_directories(config_.directory / ".step-13.next.partial");  // it writes another one
+    left = names_in(config_.directory);
+    fs::create_directories(path / "trainer");  // as if the former one had been stopped behind it
+    return Result<void>();
+  };
+  const auto woken = write_checkpoint(former, std::move(content));
+  ASSERT_FALSE(woken);
+  EXPECT_EQ(woken.error().code, ErrorCode::kFailed);
+  EXPECT_EQ(woken.error().message,
+            "cannot save checkpoint step-12: another learner has taken the run over");
+  EXPECT_EQ(names_in(config_.directory), left);
+  EXPECT_FALSE(write_checkpoint(former, content_of(StepId{10}, bytes_)));
+  EXPECT_EQ(names_in(config_.directory), left);
+  EXPECT_EQ(left,
+            (std::vector<std::string>{".owner", ".step-13.next.partial", "step-10", "step-11"}));
+}
+
 TEST_F(TrainerCheckpoint, OneThatIsWrittenAgainIsThereAllTheTime_CP1) {
   write(5);
   const fs::path state = config_.directory / "step-5/trainer/state.bin";
