@@ -66,7 +66,7 @@ class NativeTrainer final : public Trainer {
   Result<WarmStartSlice> warm_start() override;
   Result<TrainedStep> train(const TrainBatch& batch) override;
   std::optional<std::span<const std::byte>> older(PolicyVersion version) const override;
-  void keep(std::vector<StepId> steps) override { kept_ = std::move(steps); }
+  void keep(std::vector<StepId> steps) override { saves_.kept = std::move(steps); }
   Result<SavedCheckpoint> save() override;
 
   // For ranks >= 1: follows rank 0 until a stop command (no Error) or until the gang breaks.
@@ -121,9 +121,11 @@ class NativeTrainer final : public Trainer {
   Gang gang_;
   StepId step_{};
   const TrainerConfig config_;
-  std::vector<StepId> kept_;     // by save(), besides the newest
-  std::vector<StepId> refused_;  // checkpoints that restore() found damaged
-  std::string claim_;            // CP-3; of rank 0
+  struct {
+    std::vector<StepId> kept;     // by save(), besides the newest
+    std::vector<StepId> refused;  // checkpoints that restore() found damaged
+    std::string claim;            // CP-3; of rank 0
+  } saves_;
   const std::unique_ptr<device::ThreadPool> threads_;
   const std::function<void()> beat_;
   const std::function<void(const char* phase)> enter_;

@@ -111,7 +111,7 @@ Result<std::optional<StepId>> NativeTrainer::restore() {
   if (gang_.rank() == 0) {
     auto claim = claim_checkpoints(config_.checkpoints);
     if (!claim) return claim.error();
-    claim_ = *std::move(claim);
+    saves_.claim = *std::move(claim);
   }
   const auto state = read_checkpoint(
       config_.checkpoints, [this](const std::filesystem::path& directory, const TrainerState& s) {
@@ -122,7 +122,7 @@ Result<std::optional<StepId>> NativeTrainer::restore() {
   if (*state) {
     restored = step_ = (*state)->step;
     if (config_.checkpoints.resume == ResumeMode::kAuto)
-      refused_ = checkpoints_after(config_.checkpoints, step_);
+      saves_.refused = checkpoints_after(config_.checkpoints, step_);
     untrained_ = false;
   } else if (untrained_) {
     start_rl();  // a damaged checkpoint may have left its moments behind
@@ -168,12 +168,12 @@ Result<SavedCheckpoint> NativeTrainer::save() {
                               return model::save_model(directory, {model_, host, model_directory_});
                             }};
   CheckpointConfig checkpoints = config_.checkpoints;
-  checkpoints.keep = kept_;
-  checkpoints.refused = refused_;
-  checkpoints.claim = claim_;
+  checkpoints.keep = saves_.kept;
+  checkpoints.refused = saves_.refused;
+  checkpoints.claim = saves_.claim;
   const auto path = write_checkpoint(checkpoints, std::move(content));
   if (!path) return path.error();
-  refused_.clear();  // they are gone, or written anew
+  saves_.refused.clear();  // they are gone, or written anew
   return SavedCheckpoint{step_, path->string(), weights_.host_sha256()};
 }
 

@@ -289,6 +289,7 @@ TEST_P(NativeTrainerIn, ResumesToTheBit_TR2) {
   config.algorithm.use_kl_loss = true;
   config.algorithm.kl_loss_coef = 0.1;
   const auto whole = trainer_of(folder, config);
+  ASSERT_TRUE(whole->restore());
   train_until(*whole, 3);
   const auto saved = whole->save();
   ASSERT_TRUE(saved) << saved.error().message;
