@@ -40,9 +40,8 @@ inline constexpr QueryParameter kLogFrom{
     .name = "from",
     .about =
         "With follow: goes on where another answer has broken off, as its header "
-        "`tandem-log-position` and "
-        "the bytes of its lines say: INCARNATION:BYTES. The log of another incarnation begins "
-        "at its start."};
+        "`tandem-log-position` and the bytes of its lines say: INCARNATION:BYTES. The log of "
+        "another incarnation begins at its start."};
 
 struct LogQuery {
   std::optional<std::int64_t> tail;     // so many last lines
@@ -64,9 +63,9 @@ struct NamedLog {
 Result<NamedLog> find_log(const std::filesystem::path& logs, const std::string& wanted,
                           bool previous);
 
-// `path` is the log of this incarnation. `over` says whether it can write no more; a
-// stream ends after its last bytes. `over` is called in the turns of the feeding actor. Without
-// `streams` a log cannot be followed.
+// `path` is the log of this incarnation. `over` says whether it can write no more; a stream ends
+// after its last bytes. `over` is called in the turns of the feeding actor. Without `streams` a log
+// cannot be followed.
 http::HttpAnswer log_answer(const HttpStreams* streams, const std::filesystem::path& path,
                             Incarnation incarnation, const LogQuery& query,
                             std::function<bool()> over);

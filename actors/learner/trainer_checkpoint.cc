@@ -88,7 +88,8 @@ std::vector<StepId> list_steps(const fs::path& directory) {
   return steps;
 }
 
-// CP-3. A claim that somebody has removed is nobody's.
+// Whether no other learner has claimed the checkpoints since this one did (CP-3). Where the file of
+// the claim was removed, none has: a successor would have written it anew.
 Result<void> still_ours(const CheckpointConfig& config) {
   if (config.claim.empty()) return {};
   const fs::path owner = config.directory / kOwner;

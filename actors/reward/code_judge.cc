@@ -206,7 +206,7 @@ Result<std::variant<Runnable, NoCompile>> compiled(const CodeTools& tools,
       if (!smallest) return smallest.error();
       if (const auto fault = refusal_of(*smallest))
         return Error{ErrorCode::kFailed,
-                     tools.compiler + " compiles no program in the sandbox: " + *fault};
+                     tools.compiler + " does not even compile an empty program: " + *fault};
     }
     return std::variant<Runnable, NoCompile>(NoCompile{"it does not compile: " + *refusal});
   }

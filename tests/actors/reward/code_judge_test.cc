@@ -168,7 +168,7 @@ TEST(CodeCompiler, OneThatCompilesNothingIsAFailureAndNoZero) {
   const CodeTests tests{.kind = CaseKind::kOutput, .cases = {{.input = "", .expected = ""}}};
   CodeTools tools{.box = {sandbox::no_sandbox(), {}}, .compiler = "/bin/false"};
   EXPECT_EQ(reason(judge_code(tools, program, tests, -1)),
-            "/bin/false compiles no program in the sandbox: it exited with code 1");
+            "/bin/false does not even compile an empty program: it exited with code 1");
   // As a plain container on Linux 6.11 has it.
   const sandbox::Layers layers{.landlock_abi = 5, .seccomp = true};
   tools.box.plan = sandbox::plan_of(SandboxMode::kAuto, layers).value();
