@@ -1,4 +1,5 @@
-// A run directory is recognised by its journal, which exists once the job has begun. Checkpoints
+// A run directory is recognised by its journal, which exists once the job has begun; that of a job
+// of actors alone, which keeps no journal, by its job file. Checkpoints
 // are recognised by their names alone: a checkpoint gets its final name when it is complete, so
 // that no content has to be read.
 #include "actors/job/resume.h"
@@ -10,6 +11,7 @@
 #include <system_error>
 
 #include "actors/job/print_job.h"
+#include "runtime/base/file.h"
 #include "runtime/base/text.h"
 
 namespace tandem::job {
@@ -20,6 +22,7 @@ namespace {
 
 constexpr std::string_view kCheckpointPrefix = "step-";
 constexpr const char* kJournal = "journal.sqlite";  // exists once the run has begun
+constexpr const char* kJobFile = "job.yaml";
 
 constexpr std::size_t kChangesShown = 10;
 constexpr std::size_t kValueBytes = 60;
@@ -69,7 +72,7 @@ Result<fs::path> find_run(const fs::path& named, const fs::path& runs) {
   // A path is tried before an id, so that a directory in the current folder wins over a run.
   for (const fs::path& candidate : {named, runs / named}) {
     const fs::path run = fs::canonical(candidate, failure);
-    if (!failure && has_begun(run)) return run;
+    if (!failure && (has_begun(run) || is_of_actors_alone(run))) return run;
   }
   return Error{ErrorCode::kFailed, "this is not a run directory that can be resumed",
                named.string(), "give TANDEM_HOME/runs/<job id>, or the job's id"};
@@ -80,16 +83,29 @@ bool has_begun(const fs::path& run) {
   return fs::exists(run / kJournal, failure);
 }
 
+bool is_of_actors_alone(const fs::path& run) {
+  const auto yaml = read_file(run / kJobFile, kJobFileBytesMax);
+  if (!yaml) return false;
+  const auto job = parse_job_of_run(*yaml, run);
+  return job && !trains(*job);
+}
+
 Result<LoadedJob> load_job_of(const std::optional<fs::path>& job,
                               const std::optional<fs::path>& resume,
                               const std::vector<std::string>& sets) {
   if (job) return load_job(*job, sets);
-  if (resume) return load_job(*resume / "job.yaml", sets);
+  if (resume) return load_job(*resume / kJobFile, sets);
   return Error{ErrorCode::kInvalid, "JOB.yaml is required", "",
                "name a job file; only with --resume RUN_DIR the run's own job.yaml will do"};
 }
 
 Result<void> check_resumable(const JobSpec& job, const fs::path& run) {
+  if (has_begun(run) != trains(job))
+    return Error{ErrorCode::kInvalid,
+                 trains(job) ? "the run is one of actors alone, and this job trains"
+                             : "the run has trained, and this job is one of actors alone",
+                 run.string(),
+                 "resume it with its own job.yaml, or begin a new run without --resume"};
   if (job.learner.resume_mode == ResumeMode::kDisable)
     return Error{ErrorCode::kInvalid, "learner.resume_mode: disable leaves nothing to resume from",
                  run.string(),
@@ -155,7 +171,7 @@ std::string resume_command(const std::string& verb, const fs::path& run) {
 }
 
 std::string resume_hint(const std::string& verb, const fs::path& run) {
-  if (!has_begun(run)) return "";
+  if (!has_begun(run) && !is_of_actors_alone(run)) return "";
   return "resume with: " + resume_command(verb, run) + "\n";
 }
 

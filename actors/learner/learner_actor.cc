@@ -317,9 +317,11 @@ void LearnerActor::handle(actor::Context& cx, messages::SaveCheckpoint command) 
 void LearnerActor::publish(actor::Context& cx, PolicyVersion version,
                            std::span<const std::byte> weights, PolicyVersion retain,
                            OnPublished then) {
+  note("publish", cx.now());
   publisher_->retain(retain);
   const Result<weights::PublishStats> stats =
       publisher_->publish(version, weights, config_.publish_timeout);
+  note("idle", cx.now());
   if (stats) {
     const messages::Publication publication{.version = version,
                                             .oldest_retained = retain,

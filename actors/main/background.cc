@@ -12,6 +12,7 @@
 #include "runtime/base/json.h"
 #include "runtime/node/kept_ranks.h"
 #include "runtime/node/process_host.h"
+#include "runtime/node/process_usage.h"
 
 namespace tandem::app {
 
@@ -20,6 +21,8 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::size_t kProbeBytes = 64 << 10;
+constexpr Duration kLookAtStart = std::chrono::milliseconds(100);
+constexpr Duration kLookAtUse = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -133,6 +136,22 @@ Result<node::Daemon> start_role(std::vector<std::string> words, const fs::path& 
   Error error = started.error();
   error.help = "is TANDEM_HOME writable?";
   return error;
+}
+
+node::Heard wait_until_up(const node::Daemon& controller, const std::function<bool()>& goes_on) {
+  constexpr double kAtWorkPercent = 1;  // of one core: a process that only waits uses less
+  node::UsageMeter meter(controller.pid);
+  Time worked = steady_now(), looked = worked;
+  (void)meter.sample(looked);
+  while (steady_now() - worked < kUpTimeout && goes_on()) {
+    const auto heard = node::wait_for_word(controller, controller, kLookAtStart);
+    if (heard != node::Heard::kNothing) return heard;
+    if (steady_now() - looked < kLookAtUse) continue;
+    looked = steady_now();
+    const auto use = meter.sample(looked);
+    if (use && use->cpu_percent >= kAtWorkPercent) worked = looked;
+  }
+  return node::Heard::kNothing;
 }
 
 LogLevel log_level(bool verbose, const ClusterFolder& cluster) {

@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,8 +24,7 @@
 namespace tandem::app {
 
 inline constexpr const char* kNodeRole = "node";  // the first argument of a node's process
-// How long a controller may take until it says its first word: it reads the data of the jobs that
-// it takes up.
+// How long a controller may do nothing until it says its first word, or a node until it has joined.
 inline constexpr Duration kUpTimeout = std::chrono::minutes(2);
 // How long a process that is asked to end may take, or one that got SIGKILL.
 inline constexpr Duration kEndTimeout = std::chrono::seconds(10);
@@ -79,6 +79,10 @@ int kill_orphans(const std::filesystem::path& cluster);
 // The words after `tandem` that start a controller with these options.
 std::vector<std::string> controller_words(const cli::ListenOptions& listen,
                                           const std::optional<std::filesystem::path>& of_run);
+// Waits until a controller says its first word, for as long as it is at work: it reads all data of
+// the jobs that it takes up. kNothing: it has used no CPU time for kUpTimeout. kEnd: it has ended.
+// `goes_on` is asked about ten times a second, and false ends the wait with kNothing.
+node::Heard wait_until_up(const node::Daemon& controller, const std::function<bool()>& goes_on);
 // Writes some bytes into the folder and removes them. Errors: it takes none. A log that takes no
 // line cannot say why its process has ended, so a user's command tries its folder before.
 Result<void> try_state_folder(const std::filesystem::path& folder);

@@ -227,6 +227,7 @@ int run_controller(const ControllerCommand& command, std::optional<ExpectedJob> 
   while (signals.wait_for(NodeKeeper::kLookEvery) == 0) {
     node.look();
     log_file.look();
+    (*process)->end_if_hung();
   }
   cancel_all(**process);
   (*process)->stop();
@@ -256,7 +257,7 @@ int cluster_up(const UpCommand& command, const cli::Console& console) {
   node::remove_log(log);
   const auto controller = start_role(controller_words(command.listen, {}), log);
   if (!controller) return console.complain(controller.error());
-  if (wait_for_word(*controller, *controller, kUpTimeout) != node::Heard::kWord) {
+  if (wait_until_up(*controller, [] { return true; }) != node::Heard::kWord) {
     end_daemon(*controller, kEndTimeout);
     const std::string why = last_line(log);
     if (!why.empty()) {

@@ -6,12 +6,6 @@
 
 namespace tandem::app {
 
-namespace {
-
-constexpr Duration kLookForSignal = std::chrono::milliseconds(100);
-
-}  // namespace
-
 Result<ControllerKeeper> ControllerKeeper::take(ClusterFolder cluster) {
   auto lock =
       FileLock::take(keeper_lock(cluster.path), "the controller of " + cluster.path.string(),
@@ -51,16 +45,12 @@ void ControllerKeeper::end_hung() const {
 Result<ControllerKeeper::Start> ControllerKeeper::start(node::Signals& signals) {
   auto daemon = start_role(words_, cluster_.log_of("controller"));
   if (!daemon) return daemon.error();
-  const Time late = steady_now() + kUpTimeout;
   Start how = Start::kFailed;
-  for (auto heard = node::Heard::kNothing; heard == node::Heard::kNothing && steady_now() < late;) {
-    if (signals.wait_for(Duration::zero()) != 0) {
-      how = Start::kSignal;
-      break;
-    }
-    heard = wait_for_word(*daemon, *daemon, kLookForSignal);
-    if (heard == node::Heard::kWord) how = Start::kUp;
-  }
+  const auto heard = wait_until_up(*daemon, [&] {
+    if (signals.wait_for(Duration::zero()) != 0) how = Start::kSignal;
+    return how != Start::kSignal;
+  });
+  if (heard == node::Heard::kWord) how = Start::kUp;
   if (how != Start::kUp) {
     const node::ProcessEnd end(daemon->pid);
     end.signal(SIGKILL);

@@ -43,9 +43,9 @@
 #include "actors/main/socket_keeper.h"
 #include "actors/main/state_folder.h"
 #include "actors/main/submission.h"
+#include "actors/main/turn_watch.h"
 #include "actors/messages/wire_build.h"
 #include "actors/rank/rank_session.h"
-#include "runtime/actor/threaded_executor.h"
 #include "runtime/base/file.h"
 #include "runtime/base/guarded.h"
 #include "runtime/base/json.h"
@@ -134,8 +134,8 @@ struct ControllerProcess::Parts {
   const std::int64_t started_ms = unix_ms();
   link::Directory directory;
   link::IoThread io{"link"};
-  actor::ThreadedExecutor executor{2, static_cast<std::uint64_t>(getpid())};
-  actor::System system{executor, [](const ActorId& who, const Error& why) {
+  WatchedExecutor threads{2, static_cast<std::uint64_t>(getpid())};
+  actor::System system{threads.executor, [](const ActorId& who, const Error& why) {
                          log::critical("event=actor_failed actor={} message=\"{}\"", who.name,
                                        why.message);
                          std::abort();  // a failure of these actors is a bug of ours
@@ -402,11 +402,19 @@ Result<controller::RunDirectory> ControllerProcess::Parts::new_run(
 }
 
 // The run directory of a job that is resumed. If the lock is refused, nothing has been touched yet.
+// An exchange takes the job file and the former result when it goes on; a job of actors alone has
+// none.
 Result<controller::RunDirectory> ControllerProcess::Parts::take_up(
     const controller::JobShape& shape) {
   const fs::path path = *shape.resume_dir;
   const std::string id = path.filename();
   if (const auto owned = own_run(id, path); !owned) return owned.error();
+  if (!trains(shape)) {
+    if (const auto taken = runs::take_up_run(path, shape.yaml); !taken) {
+      runs.locks.erase(id);
+      return taken.error();
+    }
+  }
   prompts.accept(shape);
   return controller::RunDirectory{id, path};
 }
@@ -421,6 +429,7 @@ Result<actor::Ref<controller::ExchangeControl>> ControllerProcess::Parts::open_e
   auto prompts_of_job = prompts.take(job.shape);
   if (!prompts_of_job) {
     auto read = read_prompts(*job.shape.spec, job::tell_by([&job](const std::string& notice) {
+      TurnWatch::beat();
       log::info("event=reading_data job={} progress=\"{}\"", job.id, notice);
     }));
     if (!read) return read.error();
@@ -568,11 +577,13 @@ bool ControllerProcess::has_agent(pid_t pid) const {
   });
 }
 
+void ControllerProcess::end_if_hung() { parts_->threads.watch.end_if_hung("controller"); }
+
 void ControllerProcess::stop() {
   if (std::exchange(parts_->stopped, true)) return;
   parts_->web.server.reset();
   if (parts_->link) parts_->link->close(std::chrono::milliseconds(500));
-  parts_->executor.stop();
+  parts_->threads.executor.stop();
   weights::reclaim_stale_weights("");  // removes weights of jobs that were ended by force
   parts_->state.reset();               // another controller may have the folder now
 }

@@ -257,8 +257,9 @@ Result<std::vector<std::string>> check_run_to_resume(const job::JobSpec& job, co
   // The run would append to these.
   for (const char* const file : {"metrics.jsonl", "samples.jsonl"})
     if (const auto regular = refuse_irregular(run / file); !regular) return regular.error();
-  if (const auto readable = runs::RunJournal::check(run.string()); !readable)
-    return readable.error();
+  if (trains(job))
+    if (const auto readable = runs::RunJournal::check(run.string()); !readable)
+      return readable.error();
   const auto kept = read_file(run / "job.yaml", job::kJobFileBytesMax);
   if (!kept) return kept.error();
   const auto before = job::parse_job_of_run(*kept, run);

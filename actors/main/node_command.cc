@@ -20,11 +20,11 @@
 #include "actors/main/node_keeper.h"
 #include "actors/main/node_watch.h"
 #include "actors/main/this_node.h"
+#include "actors/main/turn_watch.h"
 #include "actors/messages/roles.h"
 #include "actors/messages/wire_build.h"
 #include "actors/rank/rank_session.h"
 #include "runtime/actor/system.h"
-#include "runtime/actor/threaded_executor.h"
 #include "runtime/base/file.h"
 #include "runtime/base/guarded.h"
 #include "runtime/base/json.h"
@@ -229,12 +229,13 @@ bool has_moved(const NodeCommand& command, const link::Dial& dialled) {
 
 // Looks at the link, and while there is none at the controller, until the node's life ends.
 Served watch(Guarded<LinkState>& state, const NodeCommand& command, const link::Dial& controller,
-             Duties& duties, Absence& absence) {
+             Duties& duties, Absence& absence, TurnWatch& turns) {
   const Time give_up =
       steady_now() + (controller.to.is_local() ? kLocalLinkPatience : kRemoteLinkPatience);
   std::uint64_t losses = 0;
   for (;;) {
     duties.pulse.beat();
+    turns.end_if_hung("node");
     if (duties.signals.wait_for(kLookAtLink) != 0) return {Served::End::kSignal};
     duties.log.look();
     const LinkState now = state.with([](const LinkState& s) { return s; });
@@ -264,8 +265,8 @@ Served serve(node::AgentConfig config, const NodeCommand& command, const link::D
   node::PosixProcessHost processes;
   link::Directory directory;
   link::IoThread io("link");
-  actor::ThreadedExecutor executor(1, config.node.incarnation.value);
-  actor::System system(executor,
+  WatchedExecutor threads(1, config.node.incarnation.value);
+  actor::System system(threads.executor,
                        [&](const ActorId&, const Error&) { end({Served::End::kGoodbye}); });
   // The link's callbacks send through the link, so that it is made after them; nothing is sent
   // before start(), by when the pointer is set.
@@ -325,10 +326,10 @@ Served serve(node::AgentConfig config, const NodeCommand& command, const link::D
                         {}, callbacks);
   link_pointer = &link;
   link.start();
-  Served served = watch(state, command, controller, duties, absence);
+  Served served = watch(state, command, controller, duties, absence, threads.watch);
   duties.pulse.rest();
   link.close(std::chrono::milliseconds(200));
-  executor.stop();
+  threads.executor.stop();
   return served;
 }
 

@@ -183,9 +183,9 @@ void ReplayCommand::options(cli::Options& options) {
 
 Result<int> ReplayCommand::run(const cli::VerbContext& context) {
   const auto run_dir = job::find_run(named, cli::tandem_home() / "runs");
-  if (!run_dir)
+  if (!run_dir || !job::has_begun(*run_dir))
     return Error{ErrorCode::kNotFound,
-                 "this is no run directory, and no id of a run that has begun", named.string(),
+                 "this is no run directory, and no id of a run that has trained", named.string(),
                  "`tandem get runs` lists the runs"};
   node::Signals signals({SIGINT, SIGTERM});
   init_logging("tandem", context.verbose ? LogLevel::kInfo : LogLevel::kWarnings);

@@ -6,8 +6,8 @@
 // each object, before its first message. The DrainMark is posted behind everything that the mailbox
 // has accepted; so, when it is handled, all of that has been handled too, and the actor stops. A
 // class with a member `void drain(Context&)` is told by it instead and calls cx.stop() itself, for
-// example when its own asks have been answered. Each handler counts as work while it runs, so that
-// one that hangs is found out.
+// example when its own asks have been answered. Each handler counts as work while it runs, and the
+// making of the object as the load of a model, so that one that hangs is found out.
 #pragma once
 
 #include <functional>
@@ -39,21 +39,20 @@ concept Drains = requires(A actor, actor::Context& cx) {
 // Hears which kind of work the actor is at, as link::Progress::enter() does. May be empty.
 using EnterPhase = std::function<void(const char* phase, Time now)>;
 
-// Is at work as long as it lives, also where a handler throws.
+// Is at work as long as it lives, also where the user's code throws.
 class AtWork {
  public:
-  AtWork(const EnterPhase& enter, const actor::Context& cx) : enter_(enter), cx_(cx) {
-    if (enter_) enter_("handler", cx_.now());
+  AtWork(const EnterPhase& enter, const char* phase) : enter_(enter) {
+    if (enter_) enter_(phase, steady_now());
   }
   ~AtWork() {
-    if (enter_) enter_("idle", cx_.now());
+    if (enter_) enter_("idle", steady_now());
   }
   AtWork(const AtWork&) = delete;
   AtWork& operator=(const AtWork&) = delete;
 
  private:
   const EnterPhase& enter_;
-  const actor::Context& cx_;
 };
 
 template <actor::Actor A>
@@ -72,7 +71,7 @@ class WithMarks {
 
   template <class M>
   void handle(actor::Context& cx, M message) {
-    const AtWork at_work(enter_, cx);
+    const AtWork at_work(enter_, "handler");
     if constexpr (Starts<A>)
       if (!std::exchange(started_, true)) actor_->start(cx);
     if constexpr (std::is_same_v<M, DrainMark>)
@@ -121,6 +120,7 @@ SpawnHosted spawn_hosted(std::function<std::unique_ptr<A>(const ActorStart&)> fa
     const auto whole = host.system.spawn<WithMarks<A>>(
         start.name,
         [factory, start, built = host.built, enter = host.enter] {
+          const AtWork at_work(enter, "load");
           auto actor = std::make_unique<WithMarks<A>>(factory(start), enter);
           built();
           return actor;

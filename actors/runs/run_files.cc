@@ -164,9 +164,11 @@ void RunFiles::warn_of(const Tracker& tracker, const Error& error, const std::st
                       " are written no more: " + error.message + " (" + error.where + "); " + help);
 }
 
-Result<void> RunFiles::take_up(const std::string& yaml) {
-  if (const auto aside = set_result_aside(run_dir_); !aside) return aside;
-  const std::string path = run_dir_ + "/job.yaml";
+Result<void> RunFiles::take_up(const std::string& yaml) { return take_up_run(run_dir_, yaml); }
+
+Result<void> take_up_run(const std::string& run_dir, const std::string& yaml) {
+  if (const auto aside = set_result_aside(run_dir); !aside) return aside;
+  const std::string path = run_dir + "/job.yaml";
   const auto former = read_file(path);
   // The same job file again needs no number.
   if (former && *former == yaml) return {};

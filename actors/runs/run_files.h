@@ -39,6 +39,10 @@ namespace tandem::runs {
 // controller/result_json.h).
 inline constexpr const char* kResumeFile = "resume.json";
 
+// The run goes on with the job file `yaml`: the former job.yaml and result.json get a number, and
+// resume.json goes.
+Result<void> take_up_run(const std::string& run_dir, const std::string& yaml);
+
 // The trackers that a job asks for.
 struct Trackers {
   bool tensorboard = false;

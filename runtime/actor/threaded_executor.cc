@@ -18,8 +18,9 @@ thread_local bool runs_timer = false;
 
 }  // namespace
 
-ThreadedExecutor::ThreadedExecutor(int threads, std::uint64_t seed) : rng_(seed) {
-  for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
+ThreadedExecutor::ThreadedExecutor(int threads, std::uint64_t seed, OnTurn on_turn)
+    : on_turn_(std::move(on_turn)), rng_(seed) {
+  for (int i = 0; i < threads; ++i) threads_.emplace_back([this, i] { work(i); });
 }
 
 ThreadedExecutor::~ThreadedExecutor() { stop(); }
@@ -84,7 +85,7 @@ std::uint64_t ThreadedExecutor::draw_seed() {
   return rng_.next();
 }
 
-void ThreadedExecutor::work() {
+void ThreadedExecutor::work(int thread) {
   executor_of_thread = this;
   std::unique_lock lock(mutex_);
   while (!stopping_) {
@@ -92,16 +93,20 @@ void ThreadedExecutor::work() {
       auto due = timers_.extract(timers_.begin());
       timer_times_.erase(due.key().second);
       lock.unlock();
+      tell(thread, true);
       runs_timer = true;
       due.mapped()();
       runs_timer = false;
+      tell(thread, false);
       due.mapped() = nullptr;  // destroys the closure while the mutex is free
       lock.lock();
     } else if (!runnable_.empty()) {
       std::shared_ptr<Cell> cell = std::move(runnable_.front());
       runnable_.pop_front();
       lock.unlock();
+      tell(thread, true);
       const bool more = cell->run(kMessagesPerTurn);
+      tell(thread, false);
       lock.lock();
       // The cell goes to the end of the queue: runnable actors take turns.
       if (more && !stopping_) runnable_.push_back(std::move(cell));

@@ -5,6 +5,7 @@
 
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -17,9 +18,13 @@ namespace tandem::actor {
 
 class ThreadedExecutor final : public Executor {
  public:
+  // Hears that a turn of an actor, or a due timer's function, begins or has ended on one of the
+  // threads, counted from 0. It is called on that thread.
+  using OnTurn = std::function<void(int thread, bool begins)>;
+
   // `seed` feeds the Rngs of the actors. These are for jitter only: threads do not repeat a run, so
   // work that must repeat takes seeds of its own (derive_seed).
-  ThreadedExecutor(int threads, std::uint64_t seed);
+  ThreadedExecutor(int threads, std::uint64_t seed, OnTurn on_turn = {});
   ~ThreadedExecutor() override;  // stop()
 
   // Lets running handlers finish, joins the threads, and drops the timers and the actors that wait
@@ -34,8 +39,12 @@ class ThreadedExecutor final : public Executor {
   std::uint64_t draw_seed() override;
 
  private:
-  void work();  // runs on each thread, until stop()
+  void work(int thread);  // runs on each thread, until stop()
+  void tell(int thread, bool begins) const {
+    if (on_turn_) on_turn_(thread, begins);
+  }
 
+  const OnTurn on_turn_;
   std::mutex mutex_;
   const std::shared_ptr<std::condition_variable> changed_ =
       std::make_shared<std::condition_variable>();

@@ -10,11 +10,16 @@ struct PhaseRule {
   Duration unknown;  // the deadline while nothing is known
   Duration floor = kHungFloorOfDisks;
 };
-constexpr PhaseRule kRules[] = {
-    {"load", kHungAfterInLoad}, {"restore", kHungAfterInLoad},
-    {"save", kHungAfterInSave}, {"record", kHungAfterInSave},
-    {"update", kHungAfter},     {"handler", kHungAfterInHandler, kHungFloorOfHandlers},
-    {"commit", kHungAfter},     {"train_gang", kHungAfter, kHungAfter}};
+constexpr PhaseRule kRules[] = {{"load", kHungAfterInLoad},
+                                {"restore", kHungAfterInLoad},
+                                {"save", kHungAfterInSave},
+                                {"record", kHungAfterInSave},
+                                {"publish", kHungAfterInSave},
+                                {"update", kHungAfter},
+                                {"handler", kHungAfterInHandler, kHungFloorOfHandlers},
+                                {"commit", kHungAfter},
+                                {"train_gang", kHungAfter, kHungAfter},
+                                {"turn", kHungAfterInLoad}};
 constexpr PhaseRule kOthers = {"", kHungAfter, kHungFloor};
 
 const PhaseRule& rule_of(std::string_view phase) {

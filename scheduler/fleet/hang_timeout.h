@@ -15,7 +15,8 @@
 // includes waits for the other ranks, and so it always has the generous deadline. What is not
 // known yet has a generous deadline, which is also the limit of all others. A handler of a user's
 // actor may do anything, so that quick ones say little about the next: it has at least ten minutes,
-// and a day at first.
+// and a day at first. The same rule serves a controller and a node's agent, which watch the turns
+// of their own actors: these write to disks, and the first ones may read all data of a job.
 //
 //   HT-1  An idle process never counts as hung, however long it waits for others (but HT-4).
 //   HT-2  A deadline is never shorter than ten times the longest piece, unless the generous one is.

@@ -187,6 +187,37 @@ TEST_F(OwnActors, AJobSucceedsWhenAllHaveEndedWithZero) {
   home.expect_nothing_left();
 }
 
+TEST_F(OwnActors, AJobThatWasCancelledIsResumed) {
+  home.up();
+  ASSERT_EQ(home.run({"submit", write_job(home)}).code, 0);
+  ASSERT_EQ(home.run({"wait", "demo-1", "--for", "Running", "--timeout", "60s"}).code, 0);
+  EXPECT_NE(home.run({"submit", "--resume", "demo-1"}).code, 0) << "it is running";
+  const Finished cancelled = home.run({"cancel", "demo-1"});
+  EXPECT_NE(cancelled.err.find("tandem submit --resume"), std::string::npos) << cancelled.text();
+  EXPECT_EQ(home.result_of("demo-1")["state"], "Cancelled");
+
+  const Finished resumed = home.run({"submit", "--resume", "demo-1"});
+  ASSERT_EQ(resumed.code, 0) << resumed.text();
+  EXPECT_EQ(resumed.out, "demo-1\n");
+  ASSERT_EQ(home.run({"wait", "demo-1", "--for", "Running", "--timeout", "60s"}).code, 0);
+  EXPECT_FALSE(std::filesystem::exists(home.run_dir("demo-1") / "result.json"));
+  EXPECT_TRUE(std::filesystem::exists(home.run_dir("demo-1") / "result.json.1"));
+  for (const char* counter : {"counter/0", "counter/1"})
+    expect_error(ask(counter, R"({"end": 0})"), "unreachable", "ended with code 0");
+  ASSERT_EQ(home.run({"wait", "demo-1", "--for", "Succeeded", "--timeout", "60s"}).code, 0);
+  EXPECT_EQ(home.result_of("demo-1")["actors"]["counter"]["finished"], 2);
+
+  // A `tandem run` resumes it too, and a run of actors has nothing to replay.
+  EXPECT_NE(home.run({"replay", "demo-1"}).err.find("has trained"), std::string::npos);
+  home.down();
+  Process again = home.start({"run", "--resume", "demo-1", "--set", "actors.counter.replicas=1"});
+  ASSERT_TRUE(again.said("TANDEM_ADDRESS="));
+  again.signal(SIGINT);
+  const Finished stopped = again.wait();
+  EXPECT_NE(stopped.err.find("tandem run --resume"), std::string::npos) << stopped.text();
+  home.expect_nothing_left();
+}
+
 TEST_F(OwnActors, AMissingProgramIsRefusedWithItsPlace) {
   const Finished done = home.run({"run", write_job(home, "  other: { command: [./missing] }\n")});
   EXPECT_NE(done.code, 0);

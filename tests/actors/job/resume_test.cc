@@ -41,6 +41,20 @@ TEST_F(Resume, IsFoundByItsFolderOrItsId) {
   }
 }
 
+TEST_F(Resume, ARunOfActorsAloneIsFoundByItsJobFile) {
+  const std::string yaml = "name: demo\nactors:\n  counter: { command: [/bin/true] }\n";
+  folder.write("runs/demo-1/job.yaml", yaml);
+  const auto found = find_run("demo-1", runs);
+  ASSERT_TRUE(found) << render(found.error());
+  EXPECT_NE(resume_hint("submit", *found), "");
+  const auto job = load_job_of({}, *found, {});
+  ASSERT_TRUE(job) << render(job.error());
+  EXPECT_TRUE(check_resumable(job->spec, *found));
+  // Neither kind goes on as the other.
+  EXPECT_EQ(exit_code(check_resumable(folder.full(), *found).error().code), 64);
+  EXPECT_EQ(exit_code(check_resumable(job->spec, run).error().code), 64);
+}
+
 TEST_F(Resume, ItsNewestCheckpointIsTheGreatestCompleteOne) {
   EXPECT_EQ(newest_checkpoint(run), 40);
   EXPECT_EQ(newest_checkpoint(runs / "tiny-2"), std::nullopt);
