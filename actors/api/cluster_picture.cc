@@ -61,16 +61,21 @@ Result<Picture> picture_of(const Controller& controller, const std::string& job)
 
 namespace {
 
-// Groups of all jobs, in the order of the jobs and of their numbers. An exchange that does not
-// answer is left out.
+// Groups of all jobs, in the order of the jobs and of their numbers, from answers of a bounded size
+// each. What an exchange does not answer is left out.
 json groups(const Picture& picture, const GroupsPage& page) {
   json array = json::array();
   for (const auto& [job, exchange] : picture.cluster.exchanges) {
-    if (job < page.job || array.size() >= page.limit) continue;
-    const messages::GetGroups asked{.after = job == page.job ? page.after : 0,
-                                    .limit = page.limit - array.size()};
-    if (const auto some = ask_and_wait(exchange, asked, kApiAskTimeout))
+    if (job < page.job) continue;
+    messages::GetGroups asked{.after = job == page.job ? page.after : 0};
+    for (bool more = true; more && array.size() < page.limit;) {
+      asked.limit = std::min(page.limit - array.size(), messages::kGroupsPerAnswer);
+      const auto some = ask_and_wait(exchange, asked, kApiAskTimeout);
+      more = some && some->size() == asked.limit;
+      if (!some) continue;
       for (const messages::GroupView& group : *some) array.push_back(group_json(group, job));
+      if (more) asked.after = some->back().group;
+    }
   }
   return array;
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "actors/exchange/awaited_group.h"
 #include "actors/exchange/publications.h"
@@ -349,12 +350,11 @@ messages::ExchangeReport report_of(const RunView& view) {
 }
 
 std::vector<messages::GroupView> groups_of(const RunView& view, const messages::GetGroups& asked) {
-  std::vector<std::pair<Incarnation, const WorkerFacts*>> holders;
-  for (const WorkerFacts* worker : view.facts.workers.all())
-    holders.emplace_back(worker->who.incarnation, worker);
-  std::ranges::sort(holders);
   std::vector<messages::GroupView> groups;
+  std::vector<std::pair<Incarnation, std::size_t>> held;  // by whom, and the place in `groups`
   const auto& entries = view.facts.flow.entries;
+  groups.reserve(std::min(asked.limit, entries.size()));
+  held.reserve(groups.capacity());
   for (auto next = entries.upper_bound(GroupId{asked.after});
        next != entries.end() && groups.size() < asked.limit; ++next) {
     const GroupId group = next->first;
@@ -365,13 +365,17 @@ std::vector<messages::GroupView> groups_of(const RunView& view, const messages::
     if (record.due) shown.due = record.due->value;
     if (record.lease) {
       shown.attempt = record.lease->id.value;
-      const auto holder = std::ranges::lower_bound(
-          holders, record.lease->holder, {}, &std::pair<Incarnation, const WorkerFacts*>::first);
-      if (holder != holders.end() && holder->first == record.lease->holder)
-        shown.holder = holder->second->who.name;
+      held.emplace_back(record.lease->holder, groups.size());
     }
     groups.push_back(std::move(shown));
   }
+  std::ranges::sort(held);
+  for (const auto& [role, workers] : view.facts.workers.by_role)
+    for (const auto& [actor, worker] : workers)
+      for (const auto& [holder, place] :
+           std::ranges::equal_range(held, worker.who.incarnation, {},
+                                    &std::pair<Incarnation, std::size_t>::first))
+        groups[place].holder = actor;
   return groups;
 }
 

@@ -11,7 +11,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <string>
 #include <variant>
@@ -178,11 +177,13 @@ struct GroupView {
   double age_s = 0;                 // since its admission
 };
 // Asks for the live groups, and for trained ones that no checkpoint covers yet: those behind the
-// number `after`, in the order of their numbers, at most `limit`.
+// number `after`, in the order of their numbers, at most `limit`. An exchange does nothing else
+// while it answers: who wants more than kGroupsPerAnswer asks again.
+inline constexpr std::size_t kGroupsPerAnswer = 5000;
 struct GetGroups {
   using Reply = std::vector<GroupView>;
   std::uint64_t after = 0;
-  std::size_t limit = std::numeric_limits<std::size_t>::max();
+  std::size_t limit = kGroupsPerAnswer;
 };
 
 // The phases of a job that is not over, as far as its exchange knows.
