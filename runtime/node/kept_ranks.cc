@@ -86,7 +86,9 @@ std::vector<KeptRank> KeptRankFiles::found() {
 
 void KeptRankFiles::add(const RankId& id, pid_t pid) {
   const auto born = birth_of(pid);
-  if (!born) return;  // it has ended already, which is reported
+  if (!born)  // /proc cannot be read for want of descriptors, or of a process that has ended already
+    return log::warn("event=rank_not_kept actor={} pid={} message=\"cannot read when it started\"",
+                     id.actor, pid);
   const fs::path path = folder_ / (std::to_string(pid) + kKeptSuffix);
   files_[id] = path;
   if (const auto written = write_file_atomic(path, text_of({id, pid, *born})); !written)

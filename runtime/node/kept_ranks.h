@@ -43,8 +43,9 @@ class KeptRankFiles final : public KeptRanks {
 
   // A file that cannot be read is removed, and a line in the log says so.
   std::vector<KeptRank> found() override;
-  // Where the file cannot be written, as on a full disk, a line in the log says so: the rank works
-  // as ever, and the next agent does not find it.
+  // Where the file cannot be written, as on a full disk, or the time of the rank's start cannot be
+  // read, as without descriptors, a line in the log says so: the rank works as ever, and the next
+  // agent does not find it.
   void add(const RankId& id, pid_t pid) override;
   void remove(const RankId& id) override;
 

@@ -3,10 +3,13 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <fstream>
+
+#include "runtime/base/log.h"
 
 namespace tandem::node {
 namespace {
@@ -62,6 +65,24 @@ TEST_F(Kept, AProcessThatHasEndedHasNoBirth) {
   EXPECT_FALSE(birth_of(child)) << "a zombie";
   ::waitpid(child, nullptr, 0);
   EXPECT_FALSE(birth_of(child));
+}
+
+TEST_F(Kept, ARankWhoseStartCannotBeReadIsToldOf) {
+  KeptRankFiles kept = open();
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const rlimit none{0, limit.rlim_max};
+  init_logging("test", LogLevel::kWarnings);
+  testing::internal::CaptureStderr();
+  // What is used for the first time, such as the log and UBSan's classes, may need a descriptor.
+  kept.add(RankId{"job-1/ended/0", Incarnation{8}, 0}, -1);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  kept.add(rank_, ::getpid());
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("event=rank_not_kept actor=job-1/ended/0"), std::string::npos) << said;
+  EXPECT_NE(said.find("event=rank_not_kept actor=job-1/learner/0"), std::string::npos) << said;
+  EXPECT_TRUE(kept.found().empty());
 }
 
 TEST_F(Kept, AFileThatIsDamagedIsRemovedAndTheOthersAreRead) {
