@@ -74,7 +74,9 @@ void DurableState::on(const JobServes& event) {
 }
 
 void DurableState::on(const ActorStarted& event) {
-  if (known_.contains(job_of_actor(event.actor))) actors_[event.actor] = {.started = event};
+  const std::string job = job_of_actor(event.actor);
+  if (job == event.actor) return;  // the name of a job would not go with the job's actors
+  if (known_.contains(job)) actors_[event.actor] = {.started = event};
 }
 
 void DurableState::on(const ActorLeaves& event) {
@@ -88,6 +90,8 @@ void DurableState::on(const ActorEnded& event) {
   if (!known_.contains(of)) return;
   const auto it = actors_.find(event.actor);
   const bool known = it != actors_.end() && it->second.started.incarnation == event.incarnation;
+  // The deaths of what has finished are forgotten, so another one would be read back as none.
+  if (!known && it != actors_.end() && it->second.finished) return;
   if (known && event.how == ActorEnd::kFinished)
     it->second.finished = true;
   else if (known)

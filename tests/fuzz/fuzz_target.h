@@ -28,6 +28,7 @@ void batch_log(std::string_view input);
 void bulk(std::string_view input);
 void chat_template(std::string_view input);
 void checkpoint(std::string_view input);
+void controller_journal(std::string_view input);
 void datasets(std::string_view input);
 void foreign_config(std::string_view input);
 void http(std::string_view input);

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "actors/controller/durable_events.h"
 #include "actors/exchange/state/journal_event.h"
 #include "actors/learner/trainer_checkpoint.h"
 #include "actors/messages/broadcast.h"
@@ -159,6 +160,43 @@ void write_journal(const Folder& folder, std::index_sequence<I...>) {
           row(exchange::EvaluationBegan{}));
 }
 
+// Rows as controller_journal_fuzz.cc takes them.
+template <std::size_t... I>
+void write_controller_journal(const Folder& folder, std::index_sequence<I...>) {
+  using namespace controller;
+  const auto rows = [](const std::vector<DurableEvent>& events) {
+    std::string out;
+    for (const DurableEvent& event : events) out += piece(wire::encode(event));
+    return out;
+  };
+  (put(folder, "event_" + std::to_string(I), rows({DurableEvent(std::in_place_index<I>)})), ...);
+  const messages::Role role{"counter"};
+  const JobTaken job{.job = "j", .run_dir = "/runs/j", .yaml = "name: j\n", .wanted = {{"r", 2}}};
+  const auto started = [&](const std::string& actor, std::uint64_t incarnation) {
+    return ActorStarted{actor, role, 0, {incarnation}, {{"vm", {"GPU-0"}, {500, 1000, 1 << 20}}}};
+  };
+  const auto ended = [](std::uint64_t incarnation, ActorEnd how) {
+    return ActorEnded{.actor = "j/counter/0",
+                      .incarnation = {incarnation},
+                      .how = how,
+                      .cause = "killed",
+                      .died = Time{static_cast<std::int64_t>(incarnation)}};
+  };
+  const std::string name = "j/counter/0";
+  put(folder, "story",
+      rows({NodeJoined{"vm"}, IncarnationsReserved{1000}, job, JobServes{"j", {"ipc:///s"}},
+            started(name, 1), ended(1, ActorEnd::kDied), started(name, 2),
+            ActorLeaves{name, {2}, Leaving::kMoved, "vm"}, ended(2, ActorEnd::kReplaced),
+            RoleScaled{"j", role, 3}, started(name, 3), NodeCordoned{"vm", "new driver"},
+            GpuCordoned{"vm", "GPU-0", "actors die there"}}));
+  put(folder, "over",
+      rows({job, started(name, 1), JobOver{"j", messages::JobOutcome::kFailed, "it died", true},
+            ended(1, ActorEnd::kDropped), JobLeft{"j"}, NodeLeft{"vm"}, NodeUncordoned{"vm"}}));
+  put(folder, "death_of_what_has_finished",
+      rows({job, started(name, 1), ended(1, ActorEnd::kFinished), ended(2, ActorEnd::kDied)}));
+  put(folder, "actor_named_as_its_job", rows({job, started("j", 1), JobLeft{"j"}}));
+}
+
 void write_checkpoint(const Folder& folder) {
   const learner::TrainerState state{
       .step = {5}, .optimizer_steps = 5, .seed = 17, .older_checksums = {1, 2}};
@@ -213,6 +251,9 @@ void write_seeds(const Folder& corpus) {
   write_weights(corpus / "weights");
   write_journal(corpus / "journal",
                 std::make_index_sequence<std::variant_size_v<exchange::JournalEvent>>());
+  write_controller_journal(
+      corpus / "controller_journal",
+      std::make_index_sequence<std::variant_size_v<controller::DurableEvent>>());
   write_checkpoint(corpus / "checkpoint");
   write_payload(corpus / "payload");
   write_batch_log(corpus / "batch_log");

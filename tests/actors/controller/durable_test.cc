@@ -95,6 +95,25 @@ TEST(DurableState, EventsAboutWhatIsNotThereChangeNothing) {
   EXPECT_TRUE(state.events().empty());
 }
 
+// Else the fewest events give another state, without the actor or the death.
+TEST(DurableState, AnActorWithTheNameOfItsJobAndADeathOfWhatHasFinishedChangeNothing) {
+  DurableState state;
+  state.apply(JobTaken{.job = "job-1", .run_dir = "/runs/job-1", .yaml = {}, .wanted = {}});
+  const DurableState before = state;
+  state.apply(ActorStarted{"job-1", {"counter"}, 0, Incarnation{1}, {}});
+  EXPECT_EQ(state, before);
+
+  const std::string actor = "job-1/counter/0";
+  state.apply(ActorStarted{actor, {"counter"}, 0, Incarnation{1}, {}});
+  state.apply(
+      ActorEnded{.actor = actor, .incarnation = Incarnation{1}, .how = ActorEnd::kFinished});
+  state.apply(ActorEnded{.actor = actor, .incarnation = Incarnation{2}, .how = ActorEnd::kDied});
+  EXPECT_TRUE(state.deaths_of("job-1").empty());
+  DurableState again;
+  for (const DurableEvent& event : state.events()) again.apply(event);
+  EXPECT_EQ(again, state);
+}
+
 TEST(DurableState, KeepsJobsInTheirOrderWithTheNewestWishes) {
   DurableState state;
   for (const char* job : {"b", "a", "c"})
