@@ -1,7 +1,7 @@
-// Finds out an actor of this process whose handler hangs, as on a disk that no longer answers, by the
-// rule that serves ranks (scheduler/fleet/hang_timeout.h). A controller and a node's agent watch
-// themselves by it: their sockets stay lively meanwhile, so that no peer could tell. Such a process
-// ends itself, and whoever keeps it starts another (controller_keeper.h, node_keeper.h,
+// Finds out an actor of this process whose handler hangs, as on a disk that no longer answers, by
+// the rule that serves ranks (scheduler/fleet/hang_timeout.h). A controller and a node's agent
+// watch themselves by it: their sockets stay lively meanwhile, so that no peer could tell. Such a
+// process ends itself, and whoever keeps it starts another (controller_keeper.h, node_keeper.h,
 // node_watch.h); the ranks work on.
 #pragma once
 
