@@ -159,7 +159,7 @@ int run_many(const Options& options) {
   const bool good = in_child([&] {
     const Time began = steady_now();
     std::uint64_t events = 0, effects = 0;
-    std::int64_t asked = 0, answered = 0;
+    std::int64_t asked = 0, answered = 0, trainings_compared = 0;
     std::map<std::string, std::uint64_t> struck, states;
     for (std::uint64_t seed = options.from; seed < options.from + options.seeds; ++seed) {
       at = seed;
@@ -169,15 +169,20 @@ int run_many(const Options& options) {
       effects += outcome.effects;
       asked += outcome.asked;
       answered += outcome.answered;
+      trainings_compared += outcome.trainings_compared;
       ++states[outcome.state];
       for (const FaultRow& row : fault_rows())
         struck[row.name] += outcome.struck[static_cast<std::size_t>(row.kind)];
     }
-    const nlohmann::json figures{
-        {"seeds", options.seeds}, {"seconds", seconds(steady_now() - began)},
-        {"events", events},       {"effects", effects},
-        {"struck", struck},       {"states", states},
-        {"asked", asked},         {"answered", answered}};
+    const nlohmann::json figures{{"seeds", options.seeds},
+                                 {"seconds", seconds(steady_now() - began)},
+                                 {"events", events},
+                                 {"effects", effects},
+                                 {"struck", struck},
+                                 {"states", states},
+                                 {"asked", asked},
+                                 {"answered", answered},
+                                 {"trainings_compared", trainings_compared}};
     std::printf("%s\n", dump_json(figures).c_str());
   });
   if (good) return 0;

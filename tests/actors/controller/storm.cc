@@ -140,6 +140,50 @@ void expect_nothing_left(SimulatedCluster& cluster) {
     ADD_FAILURE() << "CC-4: " << rank.actor << " is left running";
 }
 
+// The same training, and nothing else: one actor of each role, no evaluations, no users' actors,
+// weights that are copied and are not lost, payloads that arrive.
+SimulatedJob training_alone(SimulatedJob job) {
+  job.replicas = {{messages::Role::kRollout, 1}, {messages::Role::kReward, 1}};
+  job.learner_ranks = 1;
+  job.counters = 0;
+  job.validation_prompts = 0;
+  job.broadcasts.reset();
+  job.exchange.broadcasts.reset();
+  job.weights_end_with_learner = false;
+  job.payload_fails = 0;
+  return job;
+}
+
+bool is_training(const JournalledRow& row) {
+  return row.kind == "committed" || row.kind == "retrained";
+}
+
+// FL-2: under a fixed lag a step leaves the weights that it leaves in a run which nothing disturbs,
+// each time that it is trained. This holds for a job that failed as well, as far as it came. The
+// detail of a training's row is the checksum of the weights, a hash of all batches so far.
+// Returns how many trainings were compared.
+std::int64_t expect_undisturbed_weights(SimulatedCluster& cluster, const std::string& job,
+                                        std::uint64_t seed) {
+  const auto run = cluster.run_of(job);
+  const auto undisturbed = cluster_of(seed);
+  const std::string id = run_job(*undisturbed, training_alone(run->job));
+  EXPECT_EQ(undisturbed->final_state(id), "Succeeded") << "nothing disturbs it";
+  if (!undisturbed->final(id)) return 0;
+  std::map<std::int64_t, std::string> weights;  // their checksums, by step
+  for (const JournalledRow& row : undisturbed->run_of(id)->record.events)
+    if (is_training(row)) weights[row.step] = row.detail;
+  std::int64_t compared = 0;
+  for (const JournalledRow& row : run->record.events) {
+    if (!is_training(row)) continue;
+    ++compared;
+    EXPECT_EQ(row.detail, weights[row.step]) << "FL-2: step " << row.step << ", " << row.kind;
+  }
+  if (cluster.final_state(job) == "Succeeded") {
+    EXPECT_EQ(weights_of(cluster, job), weights_of(*undisturbed, id)) << "FL-2";
+  }
+  return compared;
+}
+
 std::uint64_t hash_of(const std::vector<std::string>& trace) {
   std::uint64_t hash = 0;
   for (const std::string& line : trace)
@@ -183,6 +227,7 @@ StormOutcome run_storm(std::uint64_t seed, const FaultPlan& plan, bool trace) {
   run_to_end(*cluster, *job);
   if (trace)
     for (const std::string& line : cluster->trace()) std::printf("%s\n", line.c_str());
+  std::int64_t trainings_compared = 0;
   if (cluster->final(*job)) {
     expect_nothing_left(*cluster);
     if (may_have_failed(*cluster, *job, strikes))
@@ -193,6 +238,8 @@ StormOutcome run_storm(std::uint64_t seed, const FaultPlan& plan, bool trace) {
       expect_success(*cluster, *job);
     EXPECT_TRUE(cluster->has_result(*job)) << "a run that has ended has no result";
     questions.expect_answered();
+    if (cluster->run_of(*job)->job.exchange.fixed_lag)
+      trainings_compared = expect_undisturbed_weights(*cluster, *job, seed);
   }
   for (const std::string& violation : cluster->violations()) ADD_FAILURE() << violation;
   return {.trace_hash = hash_of(cluster->trace()),
@@ -201,6 +248,7 @@ StormOutcome run_storm(std::uint64_t seed, const FaultPlan& plan, bool trace) {
           .struck = strikes.struck(),
           .asked = questions.asked(),
           .answered = questions.with_sum(),
+          .trainings_compared = trainings_compared,
           .state = cluster->final_state(*job)};
 }
 

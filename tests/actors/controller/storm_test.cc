@@ -1,7 +1,8 @@
 // That storms are what scripts/simulate takes them for: a seed has one trace, a plan can be printed
 // and read, each kind of fault meets a target, and a failure is shrunk to what it needs.
 //
-// Tests actors/controller/controller_core.h, actors/exchange/exchange.h.
+// Tests actors/controller/controller_core.h, actors/exchange/exchange.h,
+// scheduler/fleet/fixed_lag.h.
 #include "tests/actors/controller/storm.h"
 
 #include <gtest/gtest.h>
@@ -60,6 +61,19 @@ TEST(Storm, AQuestionInFlightIsAnsweredWhoeverDies) {
   });
   EXPECT_GT(answered, asked / 3);
   EXPECT_LT(answered, asked) << "some die with whom they were put to";
+}
+
+// FL-2. Jobs without a fixed lag have no such weights.
+TEST(Storm, UnderAFixedLagWeightsAreThoseOfARunThatNothingDisturbs) {
+  for_seeds(40, [](std::uint64_t seed) {
+    const StormOutcome outcome =
+        run_storm(seed, random_plan(seed, {FaultKind::kControllerDeath, FaultKind::kRankDeath,
+                                           FaultKind::kNodeDeath, FaultKind::kZombie}));
+    const SimulatedJob job = storm_job(seed);
+    const std::int64_t least = job.exchange.fixed_lag ? job.exchange.budget.steps_total : 0;
+    EXPECT_GE(outcome.trainings_compared, least);
+    EXPECT_EQ(outcome.trainings_compared > 0, job.exchange.fixed_lag);
+  });
 }
 
 // Storms in which something was wrong once.
