@@ -54,9 +54,6 @@ bool stop_rank(const Stricken& at, const Fault& fault, SimulatedProcess::Stop wh
   SimulatedProcess* const process = rank ? at.cluster.process_of(*rank) : nullptr;
   if (!process) return false;
   process->stop(what);
-  // Without an agent nobody can end a stopped process.
-  if (!at.cluster.node(at.cluster.host_of(*rank))->has_agent())
-    at.cluster.out_of_reach(at.cluster.host_of(*rank), lasts(fault));
   later(at, lasts(fault), [&cluster = at.cluster, rank = *rank, what] {
     if (SimulatedProcess* const again = cluster.process_of(rank)) again->go_on(what);
   });
@@ -75,7 +72,8 @@ bool agent_death(const Stricken& at, const Fault& fault) {
   const auto hosts = hosts_with_agent(at);
   const std::string* const host = chosen(hosts, fault);
   if (!host) return false;
-  at.cluster.out_of_reach(*host, lasts(fault));
+  // Until the next agent is known, nobody can end a process that hangs or has lost its link.
+  at.cluster.hide(*host, lasts(fault));
   at.cluster.node(*host)->kill_agent();
   later(at, lasts(fault), [&cluster = at.cluster, host = *host] {
     if (SimulatedNode* const node = cluster.node(host)) node->start_agent();
@@ -87,7 +85,7 @@ bool agent_zombie(const Stricken& at, const Fault& fault) {
   const auto hosts = hosts_with_agent(at);
   const std::string* const host = chosen(hosts, fault);
   if (!host) return false;
-  at.cluster.out_of_reach(*host, lasts(fault));
+  at.cluster.hide(*host, lasts(fault));
   later(at, lasts(fault), at.cluster.node(*host)->stop_agent());
   return true;
 }
@@ -112,11 +110,8 @@ bool controller_stall(const Stricken& at, const Fault& fault) {
   return true;
 }
 
-bool cut(const Stricken& at, const Fault& fault, const std::string& whom, const std::string& host,
+bool cut(const Stricken& at, const Fault& fault, const std::string& whom,
          const std::vector<Way>& ways) {
-  // Hosts that are joined by TCP are waited for, until what was cut off has ended by itself (LK-5).
-  const SimulatedNetwork& network = at.cluster.network();
-  if (!network.conditions().remote) at.cluster.out_of_reach(host, lasts(fault));
   for (const Way way : ways) at.cluster.network().cut_way(whom, way);
   later(at, lasts(fault), [&network = at.cluster.network(), whom, ways] {
     for (const Way way : ways) network.mend_way(whom, way);
@@ -124,25 +119,32 @@ bool cut(const Stricken& at, const Fault& fault, const std::string& whom, const 
   return true;
 }
 
+// Hosts that are joined by TCP are waited for, until what was cut off has ended by itself (LK-5).
+bool cut_host(const Stricken& at, const Fault& fault, const std::string& host,
+              const std::vector<Way>& ways) {
+  if (!at.cluster.network().conditions().remote) at.cluster.hide(host, lasts(fault));
+  return cut(at, fault, host, ways);
+}
+
 bool partition(const Stricken& at, const Fault& fault) {
   const auto hosts = at.cluster.nodes_up();
   const std::string* const host = chosen(hosts, fault);
-  return host && cut(at, fault, *host, *host, {Way::kToServer, Way::kToClient});
+  return host && cut_host(at, fault, *host, {Way::kToServer, Way::kToClient});
 }
 
 bool one_way(const Stricken& at, const Fault& fault) {
   const auto hosts = at.cluster.nodes_up();
   const std::string* const host = chosen(hosts, fault);
   const Way way = fault.target / hosts.size() % 2 ? Way::kToServer : Way::kToClient;
-  return host && cut(at, fault, *host, *host, {way});
+  return host && cut_host(at, fault, *host, {way});
 }
 
-// The link of one rank alone is cut, both ways, and comes back.
+// The link of one rank alone is cut, both ways, and comes back. The rank's agent can end it.
 bool link_loss(const Stricken& at, const Fault& fault) {
   const Ranks ranks = at.cluster.ranks_running();
   const node::RankId* const rank = chosen(ranks, fault);
   return rank && cut(at, fault, messages::rank_name(rank->actor, rank->rank),
-                     at.cluster.host_of(*rank), {Way::kToServer, Way::kToClient});
+                     {Way::kToServer, Way::kToClient});
 }
 
 bool packet_loss(const Stricken& at, const Fault& fault) {
@@ -192,7 +194,7 @@ bool clock_jump(const Stricken& at, const Fault& fault) {
   const Duration forward = fault.target % 3 == 0 ? lasts(fault) * 60 : lasts(fault);
   if (fault.target % 2 == 0 || ranks.empty()) {
     // What it waits for by its clock, such as nodes that may come back, is over at once.
-    for (const std::string& host : at.cluster.nodes_up()) at.cluster.out_of_reach(host, {});
+    for (const std::string& host : at.cluster.nodes_up()) at.cluster.hide(host, {});
     at.cluster.jump_controller_clock(forward);
     return true;
   }

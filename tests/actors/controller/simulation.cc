@@ -18,9 +18,6 @@ namespace {
 
 constexpr Duration kAnswerWithin = std::chrono::seconds(60);
 constexpr const char* kRunFolder = "runs/";
-// How long a process may be left over on a host that was out of reach: until both ends have noticed
-// the silence, and it has been ended.
-constexpr Duration kLeftOverMax = std::chrono::seconds(30);
 
 const char* state_after(messages::JobOutcome outcome) {
   switch (outcome) {
@@ -236,22 +233,22 @@ SimulatedProcess* SimulatedCluster::process_of(const node::RankId& rank) {
   return nullptr;
 }
 
-std::string SimulatedCluster::host_of(const node::RankId& rank) const {
-  for (const auto& [name, node] : nodes_)
-    for (const auto& process : node->machine().running())
-      if (process.rank == rank) return name;
-  return "";
-}
-
 void SimulatedCluster::kill(const node::RankId& rank) {
   for (const auto& [name, node] : nodes_)
     for (const auto& process : node->machine().running())
       if (process.rank == rank) node->machine().signal(process.id, SIGKILL);
 }
 
-void SimulatedCluster::out_of_reach(const std::string& host, Duration time) {
-  Time& until = out_of_reach_until_[host];
-  until = std::max(until, executor_.now() + time + kLeftOverMax);
+void SimulatedCluster::hide(const std::string& host, Duration time) {
+  hidden_.hide(host, executor_.now() + time);
+}
+
+void SimulatedCluster::note_introduction(const std::string& host) {
+  const SimulatedNode* const there = node(host);
+  if (!there) return;
+  std::set<node::RankId> living;
+  for (const auto& process : there->machine().running()) living.insert(process.rank);
+  hidden_.introduced(host, executor_.now(), std::move(living));
 }
 
 void SimulatedCluster::check_one_incarnation(const node::RankId& began) {
@@ -259,7 +256,7 @@ void SimulatedCluster::check_one_incarnation(const node::RankId& began) {
     for (const auto& process : node->machine().running()) {
       const bool other =
           process.rank.actor == began.actor && process.rank.incarnation < began.incarnation;
-      if (!other || executor_.now() < out_of_reach_until_[name]) continue;
+      if (!other || hidden_.may_be_left_over(name, process.rank, executor_.now())) continue;
       violations_.push_back(now_text() + " CC-1: " + began.actor + " begins as incarnation " +
                             std::to_string(began.incarnation.value) + " while incarnation " +
                             std::to_string(process.rank.incarnation.value) + " lives on " + name);
@@ -366,6 +363,9 @@ ControllerActions SimulatedCluster::actions() {
   actions.close_exchange = [this](const std::string& job) { close_exchange(job); };
   actions.journal = [this](const runs::ClusterEvent& event) -> Result<void> {
     trace_.push_back(now_text() + " " + event.kind + " " + event.subject + ": " + event.message);
+    // The controller has taken the agent's NodeUp.
+    if (event.kind == "node" && (event.message == "up" || event.message.starts_with("up, ")))
+      note_introduction(event.subject);
     for (const char* const state : {"Succeeded", "Failed", "Cancelled"})
       if (event.kind == "job" && event.message.starts_with(std::string(state) + ":")) {
         // A controller that dies then may leave it to the next one to say it again.
@@ -576,7 +576,7 @@ void SimulatedCluster::forget_ended() {
     results_.erase(job);
   }
   trace_ = {};
-  out_of_reach_until_.clear();
+  hidden_.forget();
   network_.forget_names();
 }
 

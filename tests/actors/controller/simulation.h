@@ -19,6 +19,7 @@
 #include "runtime/actor/simulated_executor.h"
 #include "runtime/actor/system.h"
 #include "runtime/link/remote.h"
+#include "tests/actors/controller/hidden_processes.h"
 #include "tests/actors/controller/simulated_network.h"
 #include "tests/actors/controller/simulated_node.h"
 #include "tests/actors/controller/simulated_processes.h"
@@ -79,10 +80,8 @@ class SimulatedCluster {
   void report_hung(const node::RankId& rank);  // as a watchdog does
   std::vector<node::RankId> ranks_running() const;
   SimulatedProcess* process_of(const node::RankId& rank);  // null: it does not run
-  std::string host_of(const node::RankId& rank) const;     // "": it does not run
-  // From now on for so long the controller may not know what lives on the host: it may give up
-  // processes that live, and start others in their place, which are fenced once they are met.
-  void out_of_reach(const std::string& host, Duration time);
+  // From now on for so long the controller may not know what lives on the host.
+  void hide(const std::string& host, Duration time);
 
   // Runs until `done`, or until `limit` of virtual time has passed; returns done().
   bool run_until(const std::function<bool()>& done, Duration limit);
@@ -129,6 +128,7 @@ class SimulatedCluster {
   void leave_exchanges();
   void record(const std::string& job, SimulatedRun& run, std::span<const JournalledRow> events);
   void check_one_incarnation(const node::RankId& began);
+  void note_introduction(const std::string& host);
   void stall_for_disk(const SharedLife& life);
   template <class Q>
   Result<typename Q::Reply> ask(Q question);
@@ -153,7 +153,7 @@ class SimulatedCluster {
   std::map<std::string, std::shared_ptr<SimulatedNode>> nodes_;
   std::uint64_t node_lives_ = 0, epoch_ = 0, effects_ = 0;
   DiskFaults disk_;
-  std::map<std::string, Time> out_of_reach_until_;  // by host
+  HiddenProcesses hidden_;
   std::vector<std::string> violations_;
   std::shared_ptr<SimulatedRun> submitted_;  // the job that is on its way to the controller
   std::map<std::string, std::shared_ptr<SimulatedRun>> runs_;  // null: a job of actors alone

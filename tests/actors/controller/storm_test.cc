@@ -12,6 +12,7 @@
 
 #include "runtime/base/log.h"
 #include "tests/actors/controller/fault_kinds.h"
+#include "tests/actors/controller/hidden_processes.h"
 #include "tests/actors/controller/process_executor.h"
 #include "tests/actors/controller/shrink.h"
 #include "tests/seeds.h"
@@ -139,6 +140,25 @@ TEST(Shrink, LeavesTheFaultsWithoutWhichNothingFails) {
       EXPECT_EQ(left[i].lasts_ms, 125u) << "it could be shorter";
     }
   });
+}
+
+// CC-1 holds again for a process that began after its host was known again.
+TEST(HiddenProcesses, AreThoseOfAHostUntilItsAgentHasIntroducedItself) {
+  const node::RankId before{"job/rollout/0", {1}}, after{"job/rollout/1", {2}};
+  const Time fault_ends{10'000'000'000}, met = fault_ends + 1s;
+  HiddenProcesses hidden;
+  EXPECT_FALSE(hidden.may_be_left_over("a", before, Time{})) << "no fault has struck";
+  hidden.hide("a", fault_ends);
+  hidden.introduced("a", Time{fault_ends.ns - 1}, {});  // the fault lasts
+  EXPECT_TRUE(hidden.may_be_left_over("a", before, met));
+  EXPECT_FALSE(hidden.may_be_left_over("b", before, met));
+  hidden.introduced("a", met, {before});
+  hidden.introduced("a", met + 1s, {before, after});  // it was known already
+  EXPECT_TRUE(hidden.may_be_left_over("a", before, met + 2s)) << "it is being ended";
+  EXPECT_FALSE(hidden.may_be_left_over("a", after, met + 2s));
+  EXPECT_FALSE(hidden.may_be_left_over("a", before, fault_ends + kLeftOverMax));
+  hidden.hide("a", met + 2s);
+  EXPECT_TRUE(hidden.may_be_left_over("a", after, met + 3s)) << "another fault";
 }
 
 // PX-1, and timers by a clock that jumps.
