@@ -11,6 +11,9 @@ namespace {
 
 constexpr std::uint64_t kWithinMs = 2500;      // the jobs of storms last about so long
 constexpr std::uint64_t kWithinEffects = 500;  // the effects of that time
+// The kinds from this one on are drawn apart: another kind leaves the plans of most seeds alone.
+constexpr auto kKindsTogether = static_cast<std::uint64_t>(FaultKind::kControllerZombie);
+constexpr std::uint64_t kApartOneIn = 8;  // one plan in so many has one of those drawn apart
 
 // Takes `prefix` and the number behind it from the front of `text`.
 bool take_number(std::string_view& text, std::string_view prefix, std::uint64_t& number) {
@@ -40,6 +43,21 @@ bool parse_fault(std::string_view text, Fault& fault) {
   }
   return take_number(text, "+", fault.lasts_ms) && take_word(text, "ms") &&
          take_number(text, "#", fault.target) && text.empty();
+}
+
+Fault random_fault(Rng& rng, FaultKind kind) {
+  Fault fault{.kind = kind};
+  const FaultRow& row = row_of(kind);
+  // A process may die or stop between any two of its effects: most of these faults are of that
+  // kind.
+  const bool at_effect = row.of_controller && rng.below(4) > 0;
+  fault.at = at_effect ? Fault::At::kEffect : Fault::At::kTime;
+  fault.when = rng.below(at_effect ? kWithinEffects : kWithinMs);
+  fault.lasts_ms = row.lasts_max_ms == 0 ? 0 : rng.below(row.lasts_max_ms);
+  // Most troubles are short.
+  if (rng.below(2) == 0) fault.lasts_ms /= 10;
+  fault.target = rng.below(1000);
+  return fault;
 }
 
 }  // namespace
@@ -74,19 +92,14 @@ Result<FaultPlan> parse_plan(std::string_view text) {
 FaultPlan random_plan(std::uint64_t seed, const std::vector<FaultKind>& kinds) {
   Rng rng(derive_seed(seed, "faults"));
   FaultPlan plan(1 + rng.below(kFaultsMax));
-  for (Fault& fault : plan) {
-    fault.kind = kinds.empty() ? static_cast<FaultKind>(rng.below(kFaultKinds))
-                               : kinds[rng.below(kinds.size())];
-    const FaultRow& row = row_of(fault.kind);
-    // A process may die or stop between any two of its effects: most of these faults are of that
-    // kind.
-    const bool at_effect = row.of_controller && rng.below(4) > 0;
-    fault.at = at_effect ? Fault::At::kEffect : Fault::At::kTime;
-    fault.when = rng.below(at_effect ? kWithinEffects : kWithinMs);
-    fault.lasts_ms = row.lasts_max_ms == 0 ? 0 : rng.below(row.lasts_max_ms);
-    // Most troubles are short.
-    if (rng.below(2) == 0) fault.lasts_ms /= 10;
-    fault.target = rng.below(1000);
+  for (Fault& fault : plan)
+    fault = random_fault(rng, kinds.empty() ? static_cast<FaultKind>(rng.below(kKindsTogether))
+                                            : kinds[rng.below(kinds.size())]);
+  Rng apart(derive_seed(seed, "faults drawn apart"));
+  if (kinds.empty() && apart.below(kApartOneIn) == 0) {
+    const auto kind =
+        static_cast<FaultKind>(kKindsTogether + apart.below(kFaultKinds - kKindsTogether));
+    plan[apart.below(plan.size())] = random_fault(apart, kind);
   }
   return plan;
 }

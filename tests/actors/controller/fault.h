@@ -38,8 +38,9 @@ enum class FaultKind : std::uint8_t {
   kPublishTimeout,
   kSpawnFailure,
   kDiskFull,
+  kControllerZombie,
 };
-inline constexpr std::size_t kFaultKinds = 21;
+inline constexpr std::size_t kFaultKinds = 22;
 
 struct Fault {
   enum class At : std::uint8_t { kTime, kEffect };

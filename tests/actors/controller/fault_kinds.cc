@@ -105,6 +105,14 @@ bool controller_death(const Stricken& at, const Fault& fault) {
   return true;
 }
 
+// A process holds the locks of its files until it has ended, so the next controller begins only
+// then: of one that stood still nothing can come late but what its links had left to send.
+bool controller_zombie(const Stricken& at, const Fault& fault) {
+  at.cluster.network().wake_lost_server_after(lasts(fault));
+  at.cluster.crash_controller(std::chrono::milliseconds(fault.target));
+  return true;
+}
+
 bool controller_stall(const Stricken& at, const Fault& fault) {
   at.cluster.stall_controller(lasts(fault));
   return true;
@@ -258,6 +266,9 @@ constexpr std::array<FaultRow, kFaultKinds> kRows = {{
      nullptr, spawn_failure},
     {Kind::kDiskFull, "disk_full", "the run's disk has no room for a while", 20'000, true, nullptr,
      disk_full},
+    {Kind::kControllerZombie, "controller_zombie",
+     "another controller follows one that stands still, whose packets come late", 10'000, true,
+     nullptr, controller_zombie},
 }};
 
 }  // namespace

@@ -51,6 +51,12 @@ SimulatedNetwork::SharedPeer SimulatedNetwork::peer_of(const SharedClient& clien
 }
 
 void SimulatedNetwork::lose_server() {
+  if (const auto after = std::exchange(lost_server_wakes_after_, std::nullopt)) {
+    std::vector<SharedPeer> peers;
+    for (const auto& [name, entry] : names_)
+      if (entry.up) peers.push_back(entry.up);
+    executor_.at(executor_.now() + *after, [this, peers] { wake(peers); });
+  }
   server_ = {};
   epoch_ = Epoch{epoch_.value + 1};
   server_full_until_ = {};
@@ -67,6 +73,34 @@ void SimulatedNetwork::lose_server() {
                  });
   }
   disturbed();
+}
+
+void SimulatedNetwork::wake(const std::vector<SharedPeer>& peers_of_lost_server) {
+  for (const SharedPeer& peer : peers_of_lost_server) {
+    const SharedClient& client = peer->client;
+    link::Session& session = peer->end->session;
+    // A client that no other server has let in has not heard of one.
+    if (!client->alive || !client->end || client->end->session.key().epoch <= session.key().epoch)
+      continue;
+    session.reconnected();
+    (void)session.send("an order of the server before");
+    while (auto packet = session.next_packet(executor_.now()))
+      carry(client, Way::kToClient, [this, client, sender = peer->end, packet = *packet] {
+        take_late(client, sender, packet);
+      });
+  }
+}
+
+void SimulatedNetwork::take_late(const SharedClient& client, const std::shared_ptr<End>& sender,
+                                 const std::string& packet) {
+  if (!client->end) return;
+  std::vector<std::string> delivered;
+  std::optional<std::string> fence, nothing;
+  const auto received = client->end->session.receive(packet, executor_.now(), delivered, fence);
+  CHECK(received == link::Received::kStale && delivered.empty() && fence && "SE-3");
+  const auto answered = sender->session.receive(*fence, executor_.now(), delivered, nothing);
+  CHECK(answered == link::Received::kFenced && delivered.empty() && "SE-3");
+  ++late_packets_refused_;
 }
 
 void SimulatedNetwork::dial(const std::string& host, const link::Hello& hello,

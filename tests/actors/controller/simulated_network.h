@@ -49,6 +49,11 @@ class SimulatedNetwork {
   // The server's process is gone, at once: packets on their way are lost. Clients hear of it and
   // dial; those that live are let in once there is another one.
   void lose_server();
+  // The next server that is lost stood still, and wakes for a moment: after so long its sessions
+  // send what they had left, and one frame more. Clients that another server has let in take
+  // nothing of it and end those sessions (SE-3), which is CHECKed.
+  void wake_lost_server_after(Duration time) { lost_server_wakes_after_ = time; }
+  std::uint64_t late_packets_refused() const { return late_packets_refused_; }
   // A process on `host` dials. `progress`: what its heartbeats say of its work.
   void dial(const std::string& host, const link::Hello& hello, link::LinkCallbacks callbacks,
             std::function<link::ProgressReport()> progress = {});
@@ -123,6 +128,9 @@ class SimulatedNetwork {
     SharedPeer up;
   };
 
+  void wake(const std::vector<SharedPeer>& peers_of_lost_server);
+  void take_late(const SharedClient& client, const std::shared_ptr<End>& sender,
+                 const std::string& packet);
   void introduce(const SharedClient& client);
   void take_hello(const SharedClient& client, std::uint64_t attempt);
   void let_in(const SharedClient& client, std::uint64_t attempt);
@@ -169,6 +177,8 @@ class SimulatedNetwork {
   double lost_ = 0;
   bool beating_ = false;
   std::uint64_t packets_sent_ = 0;
+  std::optional<Duration> lost_server_wakes_after_;
+  std::uint64_t late_packets_refused_ = 0;
 };
 
 }  // namespace tandem::controller

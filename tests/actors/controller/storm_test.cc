@@ -64,6 +64,23 @@ TEST(Storm, AQuestionInFlightIsAnsweredWhoeverDies) {
   EXPECT_LT(answered, asked) << "some die with whom they were put to";
 }
 
+// SE-3: of a controller that wakes beside its successor nobody takes anything.
+TEST(Storm, LatePacketsOfAControllerThatStoodStillAreRefused) {
+  for_seeds(10, [](std::uint64_t seed) {
+    const auto cluster = cluster_of(seed);
+    const auto job = cluster->submit(storm_job(seed));
+    ASSERT_TRUE(job) << render(job.error());
+    cluster->run_for(500ms);
+    ASSERT_FALSE(cluster->final(*job));
+    cluster->network().wake_lost_server_after(1s);
+    cluster->restart_controller(100ms);
+    run_to_end(*cluster, *job);
+    cluster->run_for(2s);
+    EXPECT_GT(cluster->network().late_packets_refused(), 0u);
+    expect_success(*cluster, *job);
+  });
+}
+
 // FL-2. Jobs without a fixed lag have no such weights.
 TEST(Storm, UnderAFixedLagWeightsAreThoseOfARunThatNothingDisturbs) {
   for_seeds(40, [](std::uint64_t seed) {
