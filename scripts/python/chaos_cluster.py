@@ -45,11 +45,11 @@ class Cluster:
     def job(self):
         return self.get("jobs", JOB)
 
-    def until(self, condition, what):
-        end = time.monotonic() + PATIENCE_S
+    def until(self, condition, what, patience_s=PATIENCE_S):
+        end = time.monotonic() + patience_s
         while not condition():
             if time.monotonic() > end:
-                raise RuntimeError(f"waited {PATIENCE_S} s for {what}\n" + self.run("why", JOB))
+                raise RuntimeError(f"waited {patience_s} s for {what}\n" + self.run("why", JOB))
             time.sleep(0.02)
 
     def submit(self, settings):
