@@ -102,7 +102,8 @@ struct LinkCallbacks {
   std::function<void(const ActorId&, bool silent)> on_silence = {};
 };
 
-inline constexpr Duration kRemotePeerTimeout = std::chrono::seconds(10);
+// Twenty heartbeats: a node that is cut off is known within five seconds.
+inline constexpr Duration kRemotePeerTimeout = std::chrono::seconds(4);
 struct LinkOptions {
   // Limits of each peer's session. Both ends should have the same: until the peer has sent a grant,
   // its window is taken to be this end's own.
