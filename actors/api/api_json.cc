@@ -9,6 +9,7 @@
 
 #include <algorithm>
 
+#include "actors/api/wait_deadlines.h"
 #include "actors/exchange/evaluation_json.h"
 #include "actors/runs/run_catalogue.h"
 #include "runtime/base/file.h"
@@ -30,33 +31,33 @@ std::int64_t wall_ms(Time then, Time now) {
   return unix_ms() - std::chrono::duration_cast<std::chrono::milliseconds>(now - then).count();
 }
 
-json waits_json(const std::vector<messages::Wait>& waits) {
+json wait_json(const messages::Wait& wait, const controller::WorkByActor& work, Time now) {
+  const auto deadline = deadline_s(wait, work, now);
+  return {{"who", wait.who},
+          {"waits_for", wait.waits_for},
+          {"since_s", wait.since_s},
+          {"deadline_s", deadline ? json(*deadline) : json()},
+          {"detail", wait.detail}};
+}
+
+json waits_json(const std::vector<messages::Wait>& waits, const controller::WorkByActor& work,
+                Time now) {
   json array = json::array();
-  for (const messages::Wait& wait : waits)
-    array.push_back({{"who", wait.who},
-                     {"waits_for", wait.waits_for},
-                     {"since_s", wait.since_s},
-                     {"deadline_s", wait.deadline_s ? json(*wait.deadline_s) : json()},
-                     {"detail", wait.detail}});
+  for (const messages::Wait& wait : waits) array.push_back(wait_json(wait, work, now));
   return array;
 }
 
 // The wait of an actor that is not ready, or the loop of deaths that the actor is in.
-json wait_of(const controller::ActorRecord& actor, Time now) {
+json wait_of(const controller::ActorRecord& actor, const controller::WorkByActor& work, Time now) {
   const scheduler::ActorStatus& status = actor.status;
+  const auto deadline = deadline_of(actor, work);
   json wait{{"who", actor.name},
             {"waits_for", scheduler::reason_name(status.reason)},
             {"since_s", seconds(now - status.since)},
-            {"deadline_s", json()},
+            {"deadline_s", deadline ? json(std::max(0.0, seconds(*deadline - now))) : json()},
             {"detail", scheduler::message(status.reason, now)}};
-  if (const auto* backoff = std::get_if<scheduler::Backoff>(&status.reason))
-    wait["deadline_s"] = std::max(0.0, seconds(backoff->until - now));
-  if (const auto* disk = std::get_if<scheduler::WaitingForDisk>(&status.reason))
-    wait["deadline_s"] = std::max(0.0, seconds(disk->give_up - now));
-  if (const auto* lost = std::get_if<scheduler::AgentLost>(&status.reason)) {
+  if (const auto* lost = std::get_if<scheduler::AgentLost>(&status.reason))
     wait["since_s"] = seconds(now - lost->since);
-    wait["deadline_s"] = std::max(0.0, seconds(lost->until - now));
-  }
   // Deaths explain more than the state of the newest incarnation. One death is no loop yet.
   if (const auto loop = scheduler::text(actor.crash_loop, status, now)) {
     if (scheduler::loops(actor.crash_loop, status, now)) wait["waits_for"] = kCrashLoop;
@@ -190,11 +191,12 @@ ShownReason reason_of(const controller::JobRecord& job, const messages::JobStatu
 }
 
 // Actors that are not ready explain a job that stands still; those that died come first.
-void add_actors_waits(const controller::JobRecord& job, Time now, json& why) {
+void add_actors_waits(const controller::JobRecord& job, const controller::WorkByActor& work,
+                      Time now, json& why) {
   json died = json::array();
   for (const auto& [id, actor] : job.actors) {
     if (!waits(actor, now)) continue;
-    json wait = wait_of(actor, now);
+    json wait = wait_of(actor, work, now);
     const bool of_deaths = scheduler::text(actor.crash_loop, actor.status, now).has_value();
     (of_deaths ? died : why).push_back(std::move(wait));
   }
@@ -247,7 +249,8 @@ json training_json(const controller::JobRecord& job, const messages::JobStatus& 
 
 }  // namespace
 
-json job_json(const controller::JobRecord& job, const messages::ExchangeReport* report, Time now) {
+json job_json(const controller::JobRecord& job, const messages::ExchangeReport* report, Time now,
+              const controller::WorkByActor& work) {
   messages::JobStatus status = report ? report->status : messages::JobStatus{};
   // The exchange of a resumed run knows its step once the learner is up.
   if (job.shape.resume_dir && (!report || status.restoring))
@@ -262,7 +265,7 @@ json job_json(const controller::JobRecord& job, const messages::ExchangeReport* 
               {"since", wall_ms(job.status.since, now)},
               {"actors", actors_json(job)},
               {"run_dir", job.run_dir},
-              {"why", waits_json(status.waits)}};
+              {"why", waits_json(status.waits, work, now)}};
   object.update(training_json(job, status));
   object["memory"] = memory_json(job);
   object["troubles"] = json::array();
@@ -275,13 +278,13 @@ json job_json(const controller::JobRecord& job, const messages::ExchangeReport* 
     object["ledger"] = {{"issued", report->ledger.issued},
                         {"trained", report->ledger.trained},
                         {"live", report->ledger.live}};
-  if (!scheduler::is_final(job.status.state)) add_actors_waits(job, now, object["why"]);
+  if (!scheduler::is_final(job.status.state)) add_actors_waits(job, work, now, object["why"]);
   return object;
 }
 
 json shown_job(const controller::JobRecord& record, const messages::ExchangeReport* report,
-               Time now) {
-  json job = job_json(record, report, now);
+               Time now, const controller::WorkByActor& work) {
+  json job = job_json(record, report, now, work);
   const scheduler::JobState state = record.status.state;
   const bool over = state == scheduler::JobState::kStopping || scheduler::is_final(state);
   job["began"] = !record.outcome || record.outcome->has_result;
@@ -310,7 +313,7 @@ json shown_job(const controller::JobRecord& record, const messages::ExchangeRepo
 }
 
 json actor_json(const controller::ActorRecord& actor, const messages::ExchangeReport* report,
-                std::int32_t restarts, Time now) {
+                std::int32_t restarts, Time now, const controller::WorkByActor& work) {
   const messages::ActorLoad* load = load_of(report, actor.name);
   json ranks = json::array();
   // A pid of a process that has ended may be another process's by now. That of one which has
@@ -333,11 +336,11 @@ json actor_json(const controller::ActorRecord& actor, const messages::ExchangeRe
   else if (loop && !std::holds_alternative<scheduler::Backoff>(actor.status.reason))
     message += "; " + *loop;
   json why = json::array();
-  if (waits(actor, now)) why.push_back(wait_of(actor, now));
+  if (waits(actor, now)) why.push_back(wait_of(actor, work, now));
   if (report)
     // The exchange also knows the waits of actors that are ready.
     for (const messages::Wait& wait : report->status.waits)
-      if (wait.who == actor.name) why.push_back(waits_json({wait}).front());
+      if (wait.who == actor.name) why.push_back(wait_json(wait, work, now));
   json troubles = json::array();
   if (report)
     for (const messages::TroubleView& view : report->status.troubles)

@@ -35,15 +35,15 @@ const controller::JobRecord* Picture::job(const std::string& wanted) const {
 }
 
 json Picture::shown(const controller::JobRecord& job) const {
-  return shown_job(job, report(job.id), cluster.now);
+  return shown_job(job, report(job.id), cluster.now, work);
 }
 
 json Picture::shown(const controller::JobRecord& job, const controller::ActorRecord& actor) const {
-  return actor_json(actor, report(job.id), job.ladder.restarts_of(actor.name), cluster.now);
+  return actor_json(actor, report(job.id), job.ladder.restarts_of(actor.name), cluster.now, work);
 }
 
-Result<Picture> take_picture(const Controller& controller, const controller::ViewPage& page) {
-  auto cluster = ask_and_wait(controller, controller::GetCluster{page}, kApiAskTimeout);
+Result<Picture> take_picture(const PictureSources& from, const controller::ViewPage& page) {
+  auto cluster = ask_and_wait(from.controller, controller::GetCluster{page}, kApiAskTimeout);
   if (!cluster) return cluster.error();
   Picture picture{.cluster = std::move(*cluster), .reports = {}};
   // A page of exchanges is for their groups, which are not in the reports.
@@ -51,12 +51,15 @@ Result<Picture> take_picture(const Controller& controller, const controller::Vie
   for (const auto& [job, exchange] : picture.cluster.exchanges)
     if (auto report = ask_and_wait(exchange, messages::GetExchangeReport{}, kApiAskTimeout))
       picture.reports.emplace(job, std::move(*report));
+  if (page.of == controller::ViewOf::kNodes || !from.watchdog) return picture;
+  if (auto work = ask_and_wait(from.watchdog, controller::GetWork{}, kApiAskTimeout))
+    picture.work = std::move(*work);
   return picture;
 }
 
-Result<Picture> picture_of(const Controller& controller, const std::string& job) {
-  auto one = take_picture(controller, {.of = controller::ViewOf::kJobs, .job = job});
-  return !one || !one->cluster.jobs.empty() ? std::move(one) : take_picture(controller);
+Result<Picture> picture_of(const PictureSources& from, const std::string& job) {
+  auto one = take_picture(from, {.of = controller::ViewOf::kJobs, .job = job});
+  return !one || !one->cluster.jobs.empty() ? std::move(one) : take_picture(from);
 }
 
 namespace {
@@ -93,7 +96,7 @@ json list(const Picture& picture, const std::string& kind, const GroupsPage& pag
       for (const auto& [id, actor] : job.actors) array.push_back(picture.shown(job, actor));
     for (const controller::ShownActor& shown : picture.cluster.actors)
       array.push_back(actor_json(shown.actor, picture.report(shown.actor.job), shown.restarts,
-                                 picture.cluster.now));
+                                 picture.cluster.now, picture.work));
   }
   if (kind == "nodes")
     for (const controller::NodeRecord& node : picture.cluster.nodes)

@@ -1,5 +1,5 @@
-// The cluster at one moment, as one HTTP answer needs it: the views of the controller and of the
-// exchanges, and the API's objects made from them.
+// The cluster at one moment, as one HTTP answer needs it: the views of the controller, of the
+// exchanges and of the watchdog, and the API's objects made from them.
 //
 // Used on the HTTP server's threads. take_picture() and list("groups") ask actors and wait for
 // their answers, at most kApiAskTimeout each; the other functions do not wait.
@@ -12,6 +12,7 @@
 
 #include "actors/api/api_json.h"
 #include "actors/controller/controller.h"
+#include "actors/controller/watchdog.h"
 
 namespace tandem::api {
 
@@ -19,6 +20,7 @@ namespace tandem::api {
 struct Picture {
   controller::ClusterView cluster;
   ExchangeReports reports;
+  controller::WorkByActor work = {};
 
   const messages::ExchangeReport* report(const std::string& job) const;
   // The job of this id, or else of this name: one that still runs if there is one, and the last in
@@ -29,12 +31,16 @@ struct Picture {
                        const controller::ActorRecord& actor) const;
 };
 
-using Controller = actor::Ref<controller::Controller::Inbox>;
-// Asks the controller, then each exchange of the page. Fails only if the controller does not
-// answer; an exchange that does not is left out.
-Result<Picture> take_picture(const Controller& controller, const controller::ViewPage& page = {});
+// The actors that are asked besides the exchanges.
+struct PictureSources {
+  actor::Ref<controller::Controller::Inbox> controller;
+  actor::Ref<controller::Watchdog::Inbox> watchdog = {};  // empty: it is not asked
+};
+// Asks the controller, then each exchange of the page, and for jobs and actors the watchdog. Fails
+// only if the controller does not answer; another actor that does not is left out.
+Result<Picture> take_picture(const PictureSources& from, const controller::ViewPage& page = {});
 // Of the job of this id alone, or of all where there is none: the job may be meant by its name.
-Result<Picture> picture_of(const Controller& controller, const std::string& job);
+Result<Picture> picture_of(const PictureSources& from, const std::string& job);
 
 struct FoundActor {
   const controller::JobRecord* job = nullptr;

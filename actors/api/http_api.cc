@@ -102,6 +102,7 @@ class ClusterApi {
   HttpAnswer watch(const std::string& kind, const std::string& name) const;
   HttpAnswer page(const HttpRequest& request, const std::string& kind) const;
   Result<Picture> picture_of_one(const std::string& kind, const std::string& name) const;
+  PictureSources sources() const { return {api_.controller, api_.watchdog}; }
 
   const HttpApi api_;
   const HttpStreams streams_;
@@ -116,7 +117,7 @@ ClusterApi::ClusterApi(const HttpApi& api)
       streams_(api.system),
       runs_(ServingController{api.controller, streams_}, api.home, api.read_job),
       watched_(std::make_shared<WatchedRound>(
-          [controller = api.controller] { return take_picture(controller); })),
+          [from = PictureSources{api.controller, api.watchdog}] { return take_picture(from); })),
       table_(routes()) {}
 
 RouteHandler ClusterApi::by(Member handler) const {
@@ -331,8 +332,7 @@ HttpAnswer ClusterApi::status(const Call&) const {
 
 HttpAnswer ClusterApi::waits(const Call& call) const {
   const std::string wanted = query_text(call.request, kGraphJob);
-  const auto picture =
-      wanted.empty() ? take_picture(api_.controller) : picture_of(api_.controller, wanted);
+  const auto picture = wanted.empty() ? take_picture(sources()) : picture_of(sources(), wanted);
   if (!picture) return http::error_response(picture.error());
   const controller::JobRecord* job = wanted.empty() ? nullptr : picture->job(wanted);
   if (!wanted.empty() && !job) return http::error_response(no_such("job", wanted));
@@ -359,10 +359,10 @@ HttpAnswer ClusterApi::objects(const HttpRequest& request, const std::string& ki
 // Where it takes a look at all jobs to find the object, the picture has all.
 Result<Picture> ClusterApi::picture_of_one(const std::string& kind, const std::string& name) const {
   using controller::ViewOf;
-  if (kind == "jobs") return picture_of(api_.controller, name);
-  if (kind == "nodes") return take_picture(api_.controller, {.of = ViewOf::kNodes, .name = name});
-  if (kind == "groups") return take_picture(api_.controller, {.of = ViewOf::kExchanges});
-  return picture_of(api_.controller, name.substr(0, name.find('/')));  // "JOB/rollout/0"
+  if (kind == "jobs") return picture_of(sources(), name);
+  if (kind == "nodes") return take_picture(sources(), {.of = ViewOf::kNodes, .name = name});
+  if (kind == "groups") return take_picture(sources(), {.of = ViewOf::kExchanges});
+  return picture_of(sources(), name.substr(0, name.find('/')));  // "JOB/rollout/0"
 }
 
 HttpAnswer ClusterApi::page(const HttpRequest& request, const std::string& kind) const {
@@ -392,7 +392,7 @@ HttpAnswer ClusterApi::page(const HttpRequest& request, const std::string& kind)
                 "found " +
                     cut_utf8(page.after, kQuotedBytesMax)});
   }
-  const auto picture = take_picture(api_.controller, page);
+  const auto picture = take_picture(sources(), page);
   if (!picture) return http::error_response(picture.error());
   return ok(list(*picture, kind, groups));
 }
@@ -407,7 +407,7 @@ HttpAnswer ClusterApi::submit(const Call& call) const {
   const auto id =
       ask_and_wait(api_.controller, controller::Submit{std::move(*shape)}, kApiAskTimeout);
   if (!id) return http::error_response(id.error());
-  const auto picture = picture_of(api_.controller, *id);
+  const auto picture = picture_of(sources(), *id);
   const controller::JobRecord* job = picture ? picture->job(*id) : nullptr;
   json answer = job ? picture->shown(*job) : json{{"id", *id}};
   if (job) answer["warnings"] = job->shape.warnings;
@@ -415,7 +415,7 @@ HttpAnswer ClusterApi::submit(const Call& call) const {
 }
 
 HttpAnswer ClusterApi::cancel(const Call& call) const {
-  const auto picture = picture_of(api_.controller, call.at("job"));
+  const auto picture = picture_of(sources(), call.at("job"));
   if (!picture) return http::error_response(picture.error());
   const controller::JobRecord* job = picture->job(call.at("job"));
   if (!job) return http::error_response(no_such("job", call.at("job")));
@@ -424,7 +424,7 @@ HttpAnswer ClusterApi::cancel(const Call& call) const {
 }
 
 HttpAnswer ClusterApi::scale(const Call& call) const {
-  const auto picture = picture_of(api_.controller, call.at("job"));
+  const auto picture = picture_of(sources(), call.at("job"));
   if (!picture) return http::error_response(picture.error());
   const controller::JobRecord* job = picture->job(call.at("job"));
   if (!job) return http::error_response(no_such("job", call.at("job")));
@@ -510,7 +510,7 @@ HttpAnswer ClusterApi::ready(const Call&) const {
 }
 
 HttpAnswer ClusterApi::prometheus(const Call&) const {
-  const auto picture = take_picture(api_.controller);
+  const auto picture = take_picture(sources());
   if (!picture) return http::error_response(picture.error());
   return HttpResponse{.content_type = kPrometheusContentType,
                       .body = prometheus_text(picture->cluster, picture->reports)};

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "actors/controller/controller.h"
+#include "actors/controller/watchdog.h"
 #include "actors/runs/run_catalogue.h"
 #include "runtime/actor/system.h"
 #include "runtime/http/http_server.h"
@@ -40,6 +41,7 @@ struct HttpApi {
   std::function<ClusterIdentity()> identity;   // any thread
   std::function<std::string()> make_page_key;  // of HttpAuth; any thread
   actor::System& system;  // for the feeding actor, "http_streams"; outlives the server
+  actor::Ref<controller::Watchdog::Inbox> watchdog = {};  // empty: waits for work have no deadline
 };
 
 // The handler, for any number of threads. It answers /healthz, /readyz, /metrics, the page and the

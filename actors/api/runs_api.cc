@@ -89,7 +89,7 @@ RunsApi::RunsApi(std::optional<ServingController> controller, fs::path home,
 
 Result<Picture> RunsApi::picture() const {
   if (!serving_) return no_controller();
-  return take_picture(serving_->controller);
+  return take_picture({serving_->controller});
 }
 
 Result<controller::ClusterView> RunsApi::cluster() const {

@@ -71,7 +71,7 @@ Schema wait_schema() {
   return object({{"who", text()},
                  {"waits_for", text()},
                  {"since_s", number()},
-                 {"deadline_s", nullable(number())},
+                 {"deadline_s", nullable(number()), "Of a wait for work: when its actor is hung."},
                  {"detail", text()}});
 }
 

@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "actors/api/wait_deadlines.h"
 #include "runtime/base/json.h"
 
 namespace tandem::api {
@@ -34,7 +35,7 @@ std::optional<messages::Role> role_in(const std::string& words) {
 
 class Graph {
  public:
-  explicit Graph(std::int64_t now_ms) : now_ms_(now_ms) {}
+  Graph(const controller::WorkByActor& work, std::int64_t now_ms) : work_(work), now_ms_(now_ms) {}
 
   void add(const controller::JobRecord& job, const messages::ExchangeReport* report, Time now);
   json take() { return {{"nodes", std::move(nodes_)}, {"edges", std::move(edges_)}}; }
@@ -70,6 +71,7 @@ class Graph {
                         const std::string& from);
   void add_actor(const controller::JobRecord& job, const controller::ActorRecord& actor, Time now);
 
+  const controller::WorkByActor& work_;
   const std::int64_t now_ms_;
   json nodes_ = json::array(), edges_ = json::array();
   std::set<std::string> known_;
@@ -79,6 +81,8 @@ class Graph {
 // such words is for the controller.
 std::string Graph::target_of(const controller::JobRecord& job, const messages::Wait& wait,
                              const std::string& from) {
+  if (const std::string named = actor_named_in(wait); named != from && job.actors.contains(named))
+    return named;
   for (const auto& [id, actor] : job.actors)
     if (id != from && wait.waits_for.find(id) != std::string::npos) return id;
   const auto role = role_in(wait.waits_for);
@@ -112,14 +116,10 @@ void Graph::add_actor(const controller::JobRecord& job, const controller::ActorR
              .what = scheduler::reason_name(status.reason),
              .detail = scheduler::message(status.reason, now),
              .since_s = seconds(now - status.since)};
-  if (const auto* backoff = std::get_if<scheduler::Backoff>(&status.reason))
-    waits.until_s = seconds(backoff->until - now);
-  if (const auto* disk = std::get_if<scheduler::WaitingForDisk>(&status.reason))
-    waits.until_s = seconds(disk->give_up - now);
-  if (const auto* draining = std::get_if<scheduler::Draining>(&status.reason)) {
-    waits.until_s = seconds(draining->deadline - now);
-    if (draining->work != scheduler::DrainedWork::kQuestions) waits.to = exchange_of(job);
-  }
+  if (const auto until = deadline_of(actor, work_)) waits.until_s = seconds(*until - now);
+  if (const auto* draining = std::get_if<scheduler::Draining>(&status.reason);
+      draining && draining->work != scheduler::DrainedWork::kQuestions)
+    waits.to = exchange_of(job);
   const bool starts = status.state == scheduler::ActorState::kStarting ||
                       status.state == scheduler::ActorState::kInitializing;
   if (starts && !actor.ranks.empty() && !actor.ranks.front().node.empty()) {
@@ -150,14 +150,14 @@ void Graph::add(const controller::JobRecord& job, const messages::ExchangeReport
           .what = wait.waits_for,
           .detail = wait.detail,
           .since_s = wait.since_s,
-          .until_s = wait.deadline_s});
+          .until_s = deadline_s(wait, work_, now)});
   }
 }
 
 }  // namespace
 
 json wait_graph(const Picture& picture, const std::string& job, std::int64_t now_ms) {
-  Graph graph(now_ms);
+  Graph graph(picture.work, now_ms);
   for (const controller::JobRecord& record : picture.cluster.jobs) {
     const bool wanted = job.empty() ? !scheduler::is_final(record.status.state) : record.id == job;
     if (wanted) graph.add(record, picture.report(record.id), picture.cluster.now);

@@ -114,6 +114,7 @@ struct ActorRecord {
   std::optional<Time> ready_since;
   std::optional<Time> restart_at;  // the end of a backoff
   Time report_deadline{};          // when all ranks of this incarnation must have reported
+  Time kill_deadline{};            // in the state Stopping: when its processes are killed
   // How often the actor has died in a row, for views.
   scheduler::CrashLoop crash_loop;
   bool ever_ready = false;                  // in any incarnation

@@ -1,5 +1,6 @@
 #include "actors/controller/stopping.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "actors/controller/transitions.h"
@@ -41,6 +42,9 @@ void remember_leaving(Turn& turn, const ActorRecord& actor, const Reason& why) {
 void kill(Turn& turn, ActorRecord& actor, Reason why, std::int64_t grace_ms) {
   remember_leaving(turn, actor, why);
   if (!actor.ending) actor.ending = std::move(why);
+  const Time killed_at = turn.now + std::chrono::milliseconds(grace_ms);
+  const bool is_stopping = actor.status.state == ActorState::kStopping;
+  actor.kill_deadline = is_stopping ? std::min(actor.kill_deadline, killed_at) : killed_at;
   bool unheard = false;
   for (std::size_t r = 0; r < actor.ranks.size(); ++r) {
     RankRecord& rank = actor.ranks[r];
@@ -54,8 +58,7 @@ void kill(Turn& turn, ActorRecord& actor, Reason why, std::int64_t grace_ms) {
     actor.report_deadline = turn.now + std::chrono::milliseconds(kStopGraceMs);
     check_at(turn, actor, actor.report_deadline);
   }
-  if (alive(actor) && actor.status.state != ActorState::kStopping)
-    enter(turn, actor, ActorState::kStopping, *actor.ending);
+  if (alive(actor) && !is_stopping) enter(turn, actor, ActorState::kStopping, *actor.ending);
 }
 
 void stop_actor(Turn& turn, const JobRecord& job, ActorRecord& actor, Reason why) {

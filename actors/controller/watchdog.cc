@@ -1,5 +1,6 @@
 #include "actors/controller/watchdog.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "actors/messages/roles.h"
@@ -20,17 +21,33 @@ std::string role_of(const std::string& actor) { return actor.substr(0, actor.rfi
 Watchdog::Watchdog(Peers peers, actor::Ref<Controller::Inbox> controller)
     : peers_(std::move(peers)), controller_(std::move(controller)) {}
 
-void Watchdog::look_at(const link::PeerStatus& peer) {
+// An incarnation that is over may have a link a little longer than the next one is up.
+void Watchdog::note_work(const link::PeerStatus& peer, Time hung_at) {
+  const Incarnation incarnation = peer.peer.incarnation;
+  const auto [known, is_new] = work_.try_emplace(peer.hello.opaque);
+  WatchedWork& work = known->second;
+  if (!is_new && (incarnation < work.incarnation ||
+                  (incarnation == work.incarnation && hung_at >= work.hung_at)))
+    return;
+  work = {.incarnation = incarnation, .phase = peer.progress.phase, .hung_at = hung_at};
+}
+
+void Watchdog::look_at(const link::PeerStatus& peer, Time now) {
   const link::ProgressReport& progress = peer.progress;
+  if (!scheduler::hang_timeout(progress.phase)) return;  // HT-1
   scheduler::PhaseHistory history{.pieces = progress.pieces, .longest = progress.longest};
-  if (!scheduler::is_hung(progress.phase, progress.still, history)) return;
-  int& hangs = hangs_[{role_of(peer.hello.opaque), progress.phase}];
+  const std::pair<std::string, std::string> kind{role_of(peer.hello.opaque), progress.phase};
+  const auto hung_before = hangs_.find(kind);
+  const int hangs = hung_before == hangs_.end() ? 0 : hung_before->second;
   const auto known = told_.find(peer.peer.name);
   const bool told = known != told_.end() && known->second == peer.peer.incarnation;
   history.hangs = told ? hangs - 1 : hangs;  // its own hang changes no deadline of its own
+  const Duration allowed = *scheduler::hang_deadline(progress.phase, history);
+  // A peer may tell any number.
+  note_work(peer, now + (allowed - std::clamp(progress.still, Duration{}, allowed)));
   if (!scheduler::is_hung(progress.phase, progress.still, history)) return;
   if (!told) {
-    ++hangs;
+    ++hangs_[kind];
     told_[peer.peer.name] = peer.peer.incarnation;
     log::warn("event=rank_hung peer={} phase={} still_s={:.1f} longest_s={:.3f} pieces={}",
               to_string(peer.peer), progress.phase, seconds(progress.still),
@@ -47,10 +64,13 @@ void Watchdog::handle(actor::Context& cx, WatchNow) {
     hangs_.clear();
     told_.clear();
   }
+  work_.clear();
   for (const link::PeerStatus& peer : peers_())
     // What is not heard makes progress unseen, and is still no longer than it has told.
-    if (!peer.silent && !messages::is_node_peer(peer.peer.name)) look_at(peer);
+    if (!peer.silent && !messages::is_node_peer(peer.peer.name)) look_at(peer, cx.now());
   cx.after(kWatchEvery, [this](actor::Context& then) { handle(then, WatchNow{}); });
 }
+
+void Watchdog::handle(actor::Context&, actor::Ask<GetWork> ask) { ask.reply(work_); }
 
 }  // namespace tandem::controller

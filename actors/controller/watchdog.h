@@ -2,6 +2,7 @@
 // as its phase may take (scheduler/fleet/hang_timeout.h) is hung, even if its socket threads are
 // alive, and the controller hears of it. A heartbeat has all that the rule asks for but the hangs
 // so far, which the watchdog remembers. Agents are not watched: a silent agent loses its link.
+// Views ask when each actor at work would count as hung.
 #pragma once
 
 #include <chrono>
@@ -15,6 +16,7 @@
 #include "actors/controller/controller.h"
 #include "runtime/actor/actor.h"
 #include "runtime/actor/context.h"
+#include "runtime/actor/ref.h"
 #include "runtime/link/link.h"
 
 namespace tandem::controller {
@@ -23,22 +25,36 @@ inline constexpr Duration kWatchEvery = std::chrono::milliseconds(500);
 
 struct WatchNow {};  // the first look; the others follow until the system ends
 
+// The work of an actor at the newest look. Of several ranks it is the one that would be hung first.
+struct WatchedWork {
+  Incarnation incarnation;
+  std::string phase;
+  Time hung_at;  // unless the process makes progress before
+};
+using WorkByActor = std::map<std::string, WatchedWork>;  // idle actors have none
+struct GetWork {
+  using Reply = WorkByActor;
+};
+
 class Watchdog {
  public:
-  using Inbox = std::variant<WatchNow>;
+  using Inbox = std::variant<WatchNow, actor::Ask<GetWork>>;
   using Peers = std::function<std::vector<link::PeerStatus>()>;
   Watchdog(Peers peers, actor::Ref<Controller::Inbox> controller);
 
   void handle(actor::Context& cx, WatchNow);
+  void handle(actor::Context& cx, actor::Ask<GetWork> ask);
 
  private:
-  void look_at(const link::PeerStatus& peer);
+  void look_at(const link::PeerStatus& peer, Time now);
+  void note_work(const link::PeerStatus& peer, Time hung_at);
 
   const Peers peers_;
   const actor::Ref<Controller::Inbox> controller_;
   // By role of a job and phase.
   std::map<std::pair<std::string, std::string>, int> hangs_;
   std::map<std::string, Incarnation> told_;  // peers that were found hung, which is told again
+  WorkByActor work_;                         // at the newest look
 };
 static_assert(actor::Actor<Watchdog>);
 

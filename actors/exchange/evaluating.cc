@@ -10,6 +10,7 @@
 #include "actors/exchange/checkpoints.h"
 #include "actors/exchange/checks.h"
 #include "actors/exchange/evaluation_json.h"
+#include "actors/exchange/evaluation_parts.h"
 #include "actors/exchange/evaluation_suspects.h"
 #include "actors/exchange/journal_rows.h"
 #include "actors/exchange/publications.h"
@@ -169,6 +170,8 @@ void start_evaluation(Turn& turn, EvaluationKind kind, PolicyVersion version) {
 void evaluate_on(Turn& turn, Evaluation& evaluation, const ActorId& rollout, std::size_t prompts,
                  const Evaluation::MayHave& may) {
   if (prompts == 0) return;
+  if (!has_part(turn.view(), rollout.name))
+    turn.seen.workers.by_actor[rollout.name].part_since = turn.now;
   if (turn.seen.workers.by_actor[rollout.name].announced < evaluation.version())
     announce(turn, rollout, evaluation.version());
   const EvaluationPlan& plan = turn.config.evaluation;
@@ -249,7 +252,8 @@ void run_evaluations(Turn& turn) {
 void take(Turn& turn, messages::Evaluated evaluated) {
   if (!turn.facts.workers.find(messages::Role::kRollout, evaluated.from)) return;
   if (comes_too_early(turn, evaluated.from)) return;
-  turn.seen.workers.by_actor[evaluated.from.name].worked = turn.now;
+  WorkerSeen& worker = turn.seen.workers.by_actor[evaluated.from.name];
+  worker.worked = worker.part_since = turn.now;
   for (Evaluation& evaluation : turn.seen.evaluations) {
     if (evaluation.id() != evaluated.evaluation) continue;
     if (!evaluated.unservable.empty() && evaluation.version() < turn.facts.versions.oldest_retained)

@@ -11,6 +11,7 @@
 #include "actors/exchange/damaged_versions.h"
 #include "actors/exchange/drain.h"
 #include "actors/exchange/evaluating.h"
+#include "actors/exchange/evaluation_parts.h"
 #include "actors/exchange/evaluation_suspects.h"
 #include "actors/exchange/follow.h"
 #include "actors/exchange/learner.h"
@@ -106,6 +107,7 @@ void ExchangeCore::decide(Turn& turn) {
     return end(turn, facts.end.asked->outcome, std::string(facts.end.asked->reason));
   relieve_silent(turn);
   expire_leases(turn);
+  end_idle_holders(turn);
   run_evaluations(turn);
   publish_lost(turn);
   form(turn);
@@ -128,12 +130,16 @@ void ExchangeCore::on(Turn& turn, const JournalFailed& failed) {
   draft_ = {};  // nothing can be written
 }
 
-// Asks to be woken at the next deadline of a lease or of a broadcast.
+// Asks to be woken at the next deadline of a lease, of a broadcast or of a part of an evaluation. A
+// run that ends evaluates no more.
 void ExchangeCore::on(Turn& turn, MessagesSent) {
   std::optional<Time> deadline = ledger().next_deadline();
   const auto& groups = seen_.broadcasts.groups;
   if (const auto other = groups ? groups->next_deadline() : std::nullopt)
     deadline = std::min(*other, deadline.value_or(*other));
+  const bool ends = turn.facts.end.asked.has_value();
+  if (const auto part = ends ? std::nullopt : next_part_deadline(turn.view()))
+    deadline = std::min(*part, deadline.value_or(*part));
   if (!deadline || (deadline_wake_ && *deadline_wake_ <= *deadline)) return;
   deadline_wake_ = deadline;
   turn.send(WakeAtDeadline{*deadline});

@@ -168,7 +168,7 @@ void take(Turn& turn, const messages::LearnerBack& back) {
     }
     seen.save_due = false;
   } else if (learner.owed == LearnerTask::kPublish) {
-    turn.tell_learner(messages::PublishInitial{oldest_needed(turn.view())});
+    ask_to_publish(turn);
   } else if (learner.owed == LearnerTask::kWarmStart) {
     if (!back.warm_started) turn.tell_learner(messages::WarmStart{});
   } else if (learner.checkpoint_awaited == back.step) {

@@ -37,6 +37,8 @@ struct WorkerSeen {
   bool generated = false;     // anything, in this incarnation, since this exchange hears it
   bool silent = false;        // it cannot be reached
   bool may_evaluate = false;  // it had prompts of an evaluation that are asked of others since
+  // While it has prompts of evaluations: since when, or the time of its last token or answer.
+  Time part_since{};
   std::optional<Time> drain_deadline;
   int damaged_in_row = 0;  // versions that it found damaged since it last installed one
   messages::RolloutStats stats;
@@ -69,8 +71,9 @@ struct LearnerSeen {
   std::optional<Time> none_since;                          // when the last learner ended
   bool away = false;                                       // as WorkerSeen's
   bool said_batches_gone = false, said_no_replay = false;  // of the record of batches
-  bool save_due = false;           // the next Decide asks for the checkpoint that is awaited
-  std::optional<Time> save_asked;  // when it was last asked for
+  bool save_due = false;              // the next Decide asks for the checkpoint that is awaited
+  std::optional<Time> save_asked;     // when it was last asked for
+  std::optional<Time> publish_asked;  // when the learner was last asked to publish what it holds
   messages::WarmStartProgress warm_start;
   // The learner's first report of this warm start, and the time of the newest one.
   std::optional<WarmStartPoint> warm_start_first;

@@ -81,6 +81,11 @@ PolicyVersion oldest_needed(const RunView& view) {
   return oldest;
 }
 
+void ask_to_publish(Turn& turn) {
+  turn.seen.learner.publish_asked = turn.now;
+  turn.tell_learner(messages::PublishInitial{oldest_needed(turn.view())});
+}
+
 void publish_lost(Turn& turn) {
   const RunFacts& facts = turn.facts;
   const bool trains = facts.stage == RunStage::kRunning || facts.stage == RunStage::kFinishing;
@@ -95,7 +100,7 @@ void publish_lost(Turn& turn) {
     lost = supply_of(version, supply) == kHeld && needs(turn.view(), version);
   if (!lost) return;
   turn.record(LearnerAsked{LearnerTask::kPublish, {}});
-  turn.tell_learner(messages::PublishInitial{oldest});
+  ask_to_publish(turn);
 }
 
 void announce_again(Turn& turn) {

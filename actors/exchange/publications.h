@@ -29,7 +29,9 @@ void end_broadcasts_of_learner(Turn& turn);
 bool needs(const RunView& view, PolicyVersion version);
 // While the run starts, this is the oldest version that the learner keeps when it first publishes.
 PolicyVersion oldest_needed(const RunView& view);
-// Asks the learner to publish again what it holds, where the publisher has lost a version of that.
+// Asks the learner, which is up, to publish what it holds.
+void ask_to_publish(Turn& turn);
+// Does so where the publisher has lost a version of that.
 void publish_lost(Turn& turn);
 // Tells the rollouts once more of the version that each knows, since its place or the oldest
 // version that is left has changed.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "actors/exchange/awaited_group.h"
+#include "actors/exchange/evaluation_parts.h"
 #include "actors/exchange/publications.h"
 #include "actors/exchange/quarantine.h"
 #include "actors/exchange/work_totals.h"
@@ -39,10 +40,12 @@ class WaitList {
   std::vector<messages::Wait> all();
 
  private:
-  void add(std::string who, std::string what, double since_s, std::string detail) {
+  void add(std::string who, std::string what, double since_s, std::string detail,
+           std::optional<double> deadline_s = {}) {
     waits_.push_back({.who = std::move(who),
                       .waits_for = std::move(what),
                       .since_s = since_s,
+                      .deadline_s = deadline_s,
                       .detail = std::move(detail)});
   }
   double since(const std::optional<Time>& time) const {
@@ -51,6 +54,9 @@ class WaitList {
   void add_actors();
   void add_room();
   void add_stages();
+  void add_publication();
+  void add_checkpoint();
+  void add_evaluation(const Evaluation& evaluation);
   std::string form_text() const;
   void add_learner();
   void add_version(const std::string& who, PolicyVersion version, double since_s);
@@ -92,19 +98,76 @@ void WaitList::add_room() {
 void WaitList::add_stages() {
   const std::string& job = view_.config.job;
   const messages::WarmStartProgress& warm_start = view_.seen.learner.warm_start;
-  const auto& awaited = view_.facts.learner.checkpoint_awaited;
+  const auto& learner = view_.facts.learner.who;
   if (view_.facts.stage == RunStage::kWarmStart)
-    add(job, "the warm start", since(view_.seen.statistics.started),
+    add(job, learner ? learner->name + " to end the warm start" : "the warm start",
+        since(view_.seen.statistics.started),
         "step " + std::to_string(warm_start.step) + " of at most " +
             std::to_string(warm_start.steps_max));
-  if (view_.facts.stage == RunStage::kFinishing && awaited)
-    add(job, "checkpoint " + std::to_string(awaited->value), since(view_.seen.learner.save_asked),
-        "the learner writes it");
-  for (const Evaluation& evaluation : view_.seen.evaluations)
-    add(job, evaluation_text(evaluation), since(evaluation.began()),
-        "version " + std::to_string(evaluation.version().value));
+  add_publication();
+  add_checkpoint();
+  for (const Evaluation& evaluation : view_.seen.evaluations) add_evaluation(evaluation);
   if (const auto& groups = view_.seen.broadcasts.groups)
     std::ranges::move(groups->waits(view_.now), std::back_inserter(waits_));
+}
+
+void WaitList::add_publication() {
+  const LearnerFacts& learner = view_.facts.learner;
+  if (!learner.who || learner.owed != LearnerTask::kPublish) return;
+  add(view_.config.job, learner.who->name + " to publish the weights that it holds",
+      since(view_.seen.learner.publish_asked),
+      view_.facts.stage == RunStage::kStarting ? "rollouts can begin with these"
+                                               : "the publisher has lost some of them");
+}
+
+// The learner saves before it trains the next step. A checkpoint that the end of the run waits for
+// may have a deadline (EX-5).
+void WaitList::add_checkpoint() {
+  const LearnerFacts& learner = view_.facts.learner;
+  const auto& awaited = learner.checkpoint_awaited;
+  const bool trains = view_.facts.stage == RunStage::kRunning;
+  if (!awaited || (!trains && view_.facts.stage != RunStage::kFinishing)) return;
+  const double asked = since(view_.seen.learner.save_asked);
+  const std::string checkpoint = "checkpoint " + std::to_string(awaited->value);
+  std::optional<double> deadline_s;
+  if (const auto& until = view_.seen.save_deadline; until && view_.facts.end.last_save == awaited)
+    deadline_s = seconds(*until - view_.now);
+  if (!learner.who)
+    return add(view_.config.job, checkpoint, asked, "the learner, which is not up, writes it",
+               deadline_s);
+  const bool repeats = view_.facts.flow.ledger.replay_next() < *awaited;
+  add(view_.config.job, learner.who->name + " to save " + checkpoint, asked,
+      repeats  ? "it repeats the steps before it first"
+      : trains ? "the next step waits for it"
+               : "",
+      deadline_s);
+}
+
+// The evaluation, and the actor that it waits for: the rollout whose deadline comes first, else the
+// first reward actor that has some of it.
+void WaitList::add_evaluation(const Evaluation& evaluation) {
+  std::optional<std::pair<Time, std::string>> first;
+  for (const auto& [name, rollout] : view_.facts.workers.rollouts())
+    if (evaluation.held_by(name)) {
+      const Time deadline = *part_deadline(view_, name);
+      if (!first || deadline < first->first) first.emplace(deadline, name);
+    }
+  std::optional<double> deadline_s;
+  if (first) deadline_s = seconds(first->first - view_.now);
+  add(view_.config.job, evaluation_text(evaluation), since(evaluation.began()),
+      "version " + std::to_string(evaluation.version().value), deadline_s);
+  const std::string who = std::string("evaluation ") + name(evaluation.kind());
+  if (first)
+    return add(who,
+               first->second + " to generate " +
+                   std::to_string(evaluation.prompts_of(first->second).size()) + " prompts",
+               since(view_.seen.workers.by_actor.at(first->second).part_since),
+               "without a token or an answer until then it is ended, and another one asked",
+               deadline_s);
+  for (const auto& [name, reward] : view_.facts.workers.of(messages::Role::kReward))
+    if (evaluation.held_by(name))
+      return add(who, name + " to score its completions",
+                 since(view_.seen.workers.by_actor.at(name).worked), "");
 }
 
 // Why no batch is formed. An evaluation takes its share of the rollouts, or all of them once groups

@@ -9,6 +9,7 @@
 
 #include "actors/exchange/checks.h"
 #include "actors/exchange/drain.h"
+#include "actors/exchange/evaluation_parts.h"
 #include "actors/exchange/work_totals.h"
 
 namespace tandem::exchange {
@@ -123,7 +124,7 @@ void take(Turn& turn, const messages::Installed& installed) {
   turn.record(VersionInstalled{installed.from, installed.version});
   turn.seen.statistics.pause_seconds += installed.seconds;
   WorkerSeen& seen = turn.seen.workers.by_actor[installed.from.name];
-  seen.worked = turn.now;
+  seen.worked = seen.part_since = turn.now;
   seen.damaged_in_row = 0;
   turn.wake();
 }
@@ -132,8 +133,10 @@ void take(Turn& turn, messages::RolloutStats stats) {
   turn.seen.statistics.add_rate_point(turn.now);
   if (!is_rollout(turn.facts, stats.from) || comes_too_early(turn, stats.from)) return;
   WorkerSeen& worker = turn.seen.workers.by_actor[stats.from.name];
-  if (stats.generation_tokens > worker.stats.generation_tokens)
+  if (stats.generation_tokens > worker.stats.generation_tokens) {
     extend_leases(turn, stats.from, turn.config.rollout_lease);
+    worker.part_since = turn.now;
+  }
   if (stats.no_room.empty())
     worker.no_room_since.reset();
   else if (!worker.no_room_since)
@@ -159,6 +162,22 @@ void expire_leases(Turn& turn) {
     for (const WorkerFacts* worker : workers)
       if (worker->who.incarnation == holder) hand_back(turn, *worker, {group});
   }
+}
+
+void end_idle_holders(Turn& turn) {
+  std::vector<ActorId> idle;
+  for (const auto& [name, rollout] : turn.facts.workers.rollouts()) {
+    const auto deadline = part_deadline(turn.view(), name);
+    if (!deadline || turn.now < *deadline) continue;
+    if (is_held_up(turn.view(), rollout))
+      turn.seen.workers.by_actor[name].part_since = turn.now;
+    else
+      idle.push_back(rollout.who);
+  }
+  for (const ActorId& rollout : idle)
+    condemn(turn, rollout,
+            "it has prompts of an evaluation, and has neither generated a token nor answered for " +
+                std::to_string(turn.config.rollout_lease / std::chrono::seconds(1)) + " s");
 }
 
 // What is told to a silent worker waits in its link, and is the first that it hears.
@@ -193,10 +212,8 @@ void finish_drains(Turn& turn) {
   for (const WorkerFacts* worker : turn.facts.workers.all()) {
     if (!worker->draining) continue;
     const std::string& actor = worker->who.name;
-    const bool busy = turn.facts.flow.ledger.held_by(worker->who.incarnation) > 0 ||
-                      std::ranges::any_of(turn.seen.evaluations, [&](const Evaluation& one) {
-                        return one.held_by(actor);
-                      });
+    const bool busy =
+        turn.facts.flow.ledger.held_by(worker->who.incarnation) > 0 || has_part(turn.view(), actor);
     if (busy && turn.now < turn.seen.workers.by_actor[actor].drain_deadline) continue;
     leaving.emplace_back(*worker, busy);
   }

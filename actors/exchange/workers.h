@@ -28,13 +28,15 @@ void take(Turn& turn, const messages::ActorSilent& event);
 // Takes the end of a worker; for another actor only the incarnation is noted.
 void take(Turn& turn, const messages::ActorDown& down);
 
-// Ends a rollout that has, or may have, other weights than were published (EX-7): its groups are
-// leased again, its later messages are ignored, and its link is cut.
+// Ends a rollout that has, or may have, other weights than were published (EX-7), or that has lost
+// its work: its groups are leased again, its later messages are ignored, and its link is cut.
 void condemn(Turn& turn, const ActorId& rollout, const std::string& why);
 
 // Takes these groups back from a worker, or everything where the list is empty.
 void hand_back(Turn& turn, const WorkerFacts& worker, std::vector<GroupId> groups);
 void expire_leases(Turn& turn);
+// Ends rollouts that have lost their prompts of evaluations (evaluation_parts.h).
+void end_idle_holders(Turn& turn);
 // Takes the leases of silent workers back where another can have them.
 void relieve_silent(Turn& turn);
 // Lets go of workers that drain and hold nothing, or whose deadline has come.

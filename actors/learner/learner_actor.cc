@@ -13,6 +13,7 @@
 
 #include "runtime/base/file.h"
 #include "runtime/base/log.h"
+#include "scheduler/fleet/hang_timeout.h"
 
 namespace tandem::learner {
 namespace {
@@ -317,11 +318,13 @@ void LearnerActor::handle(actor::Context& cx, messages::SaveCheckpoint command) 
 void LearnerActor::publish(actor::Context& cx, PolicyVersion version,
                            std::span<const std::byte> weights, PolicyVersion retain,
                            OnPublished then) {
-  note("publish", cx.now());
   publisher_->retain(retain);
+  // With a longer timeout the publisher may wait for longer than work may be still.
+  const bool watched = config_.publish_timeout < scheduler::kHungAfterInSave;
+  if (watched) note("publish", cx.now());
   const Result<weights::PublishStats> stats =
       publisher_->publish(version, weights, config_.publish_timeout);
-  note("idle", cx.now());
+  if (watched) note("idle", cx.now());
   if (stats) {
     const messages::Publication publication{.version = version,
                                             .oldest_retained = retain,

@@ -61,8 +61,8 @@ struct BatchRecorder {
 struct LearnerActorConfig {
   ActorId self;
   Duration publish_timeout = std::chrono::seconds(30);
-  // Called when the actor begins a phase ("idle", "train", "warm_start", "save"), for the progress
-  // that heartbeats carry. May be empty.
+  // Called when the actor begins a phase ("idle", "train", "warm_start", "save", "publish"), for
+  // the progress that heartbeats carry. May be empty.
   std::function<void(const char* phase, Time now)> progress = {};
   std::optional<BatchRecorder> recorder = {};  // set where the job records its batches
 };

@@ -493,6 +493,13 @@ Result<void> ControllerProcess::Parts::listen() {
   if (!server) return server.error();
   link = std::move(*server);
   if (const auto done = take_up_jobs(); !done) return done.error();
+  const auto watchdog = system.spawn<controller::Watchdog>("watchdog", [this] {
+    const auto peers = [this] {
+      (void)arrivals.news->all_told();
+      return link->peers();
+    };
+    return std::make_unique<controller::Watchdog>(peers, controller);
+  });
   api::HttpApi api{
       .controller = controller,
       .shape_of = [this](const api::SubmittedJob& submitted) { return shape_of(submitted); },
@@ -500,7 +507,8 @@ Result<void> ControllerProcess::Parts::listen() {
       .read_job = job_readers(),
       .identity = [this] { return identity(); },
       .make_page_key = [this] { return web.auth->make_page_key(steady_now()); },
-      .system = system};
+      .system = system,
+      .watchdog = watchdog};
   web.auth = std::make_unique<api::HttpAuth>(
       api::HttpAuthRules{.token = web.token,
                          .nonce = web.nonce,
@@ -517,13 +525,6 @@ Result<void> ControllerProcess::Parts::listen() {
   web.address.with([this](std::string& address) { address = to_string(web.server->endpoint()); });
   // From here on nodes come: a start that fails says no good-bye to them, which would end them.
   link->start();
-  const auto watchdog = system.spawn<controller::Watchdog>("watchdog", [this] {
-    const auto peers = [this] {
-      (void)arrivals.news->all_told();
-      return link->peers();
-    };
-    return std::make_unique<controller::Watchdog>(peers, controller);
-  });
   CHECK(watchdog.tell(controller::WatchNow{}) == actor::Delivery::kAccepted);
   const auto keeper = system.spawn<SocketKeeper>(
       "sockets", [this] { return std::make_unique<SocketKeeper>(sockets, controller); });

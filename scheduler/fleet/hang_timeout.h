@@ -11,12 +11,14 @@
 // single sync wait for many seconds, and nothing is wrong. Time for which a process was stopped or
 // its threads waited for a processor is not counted (runtime/link/progress.h, PS-1). The end of a
 // learner's update ("commit": optimizer, publication, checksum) goes over all weights in one long
-// piece, and has at least 30 s too. In a gang of several ranks ("train_gang") the learner's work
-// includes waits for the other ranks, and so it always has the generous deadline. What is not
-// known yet has a generous deadline, which is also the limit of all others. A handler of a user's
-// actor may do anything, so that quick ones say little about the next: it has at least ten minutes,
-// and a day at first. The same rule serves a controller and a node's agent, which watch the turns
-// of their own actors: these write to disks, and the first ones may read all data of a job.
+// piece, and has at least 30 s too. A publication of weights ("publish") may wait for a free place
+// as long as its own timeout says, and so always has the deadline of a save. In a gang of several
+// ranks ("train_gang") the learner's work includes waits for the other ranks, and so it always has
+// the generous deadline. What is not known yet has a generous deadline, which is also the limit of
+// all others. A handler of a user's actor may do anything, so that quick ones say little about the
+// next: it has at least ten minutes, and a day at first. The same rule serves a controller and a
+// node's agent, which watch the turns of their own actors ("turn"): these write to disks, and the
+// first ones may read all data of a job.
 //
 //   HT-1  An idle process never counts as hung, however long it waits for others (but HT-4).
 //   HT-2  A deadline is never shorter than ten times the longest piece, unless the generous one is.

@@ -294,6 +294,22 @@ std::string message(const Reason& reason, Time now) {
   return std::visit(Describe{now}, reason).message;
 }
 
+// A reason with another limit than the next try is over at that limit.
+std::optional<Time> deadline_of(const Reason& reason) {
+  return std::visit(
+      []<class R>(const R& r) -> std::optional<Time> {
+        if constexpr (requires { r.give_up; })
+          return r.give_up;
+        else if constexpr (requires { r.deadline; })
+          return r.deadline;
+        else if constexpr (requires { r.until; })
+          return r.until;
+        else
+          return std::nullopt;
+      },
+      reason);
+}
+
 void enter(ActorStatus& status, ActorState to, Reason reason, Time now) {
   enter_checked(status, to, std::move(reason), now);
 }

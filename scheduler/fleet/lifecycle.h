@@ -113,11 +113,10 @@ struct WaitingForGang {
 struct WaitingForSpawn {
   std::string node;
 };
-// The actor's processes run and have not said that they are ready.
+// The processes run and have not said that they are ready: those of an actor that loads a model, of
+// a user's program, and of a reward actor, which loads no model.
 struct LoadingModel {};
-// The processes of a user's program run and have not said that they are ready.
 struct WaitingForProgram {};
-// The processes of a reward actor, which loads no model, run and have not said that they are ready.
 struct StartingVerifier {};
 // A job starts: `ready` of `want` actors are there.
 struct WaitingForActors {
@@ -231,6 +230,7 @@ using Reason =
 const char* reason_name(const Reason& reason);  // CamelCase, stable for users: "WaitingForCapacity"
 // The reason in words: one sentence without a final full stop. Times in it are relative to `now`.
 std::string message(const Reason& reason, Time now);
+std::optional<Time> deadline_of(const Reason& reason);  // the end of a wait that has a limit
 
 // A state, the time at which it began, and its reason (LC-2).
 template <class State>

@@ -195,6 +195,26 @@ TEST(ApiJson, ANodeWithoutItsAgentAndItsActorsSayHowLongTheyAreWaitedFor) {
   EXPECT_EQ(waits[0]["deadline_s"], 280);
 }
 
+TEST(ApiJson, AWaitShowsTheDeadlineThatItsTimerOrTheWorkHas) {
+  const Time now = Time{} + std::chrono::seconds(60);
+  const Time until = now + std::chrono::seconds(9);
+  controller::JobRecord job = record_in(JobState::kRunning, "training");
+  const controller::ActorRecord rollout{
+      .name = "j-1/rollout/0",
+      .role = messages::Role::kRollout,
+      .status = {scheduler::ActorState::kDraining, Time{}, scheduler::Draining{2, until}}};
+  job.actors.emplace(rollout.name, rollout);
+  messages::ExchangeReport report;
+  report.status.waits = {{.who = "j-1", .waits_for = "j-1/learner/0 to train step 3"}};
+  const controller::WorkByActor work = {
+      {"j-1/learner/0", {.phase = "train", .hung_at = now + std::chrono::seconds(4)}}};
+  const auto waits = shown_job(job, &report, now, work)["why"];
+  ASSERT_EQ(waits.size(), 2u) << waits;
+  EXPECT_EQ(waits[0]["deadline_s"], 4);
+  EXPECT_EQ(waits[1]["deadline_s"], 9);
+  EXPECT_EQ(actor_json(rollout, nullptr, 0, now)["why"][0]["deadline_s"], 9);
+}
+
 TEST(ApiJson, AResumedJobShowsItsStepFromTheFirstAnswerOn) {
   controller::JobRecord job = record_in(JobState::kStarting, "");
   job.shape.resume_dir = "/runs/arith-1";

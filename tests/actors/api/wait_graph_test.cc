@@ -81,6 +81,25 @@ TEST(WaitGraph, AnActorWhoseNodeHasNoAgentWaitsForTheNode) {
   EXPECT_EQ(edge["until"], kNow + 9000);
 }
 
+TEST(WaitGraph, AWaitForWorkLastsUntilThatHangs) {
+  Picture picture = picture_of(JobState::kRunning);
+  picture.work["a-1/learner/0"] = {.phase = "train", .hung_at = Time{kTime.ns + 3'000'000'000}};
+  const json edge = edge_from(wait_graph(picture, "", kNow), "a-1/exchange", "a-1/learner/0");
+  EXPECT_EQ(edge["until"], kNow + 3000);
+}
+
+TEST(WaitGraph, AnActorOfALongerNameIsNotTakenForAnother) {
+  Picture picture = picture_of(JobState::kRunning);
+  controller::JobRecord& job = picture.cluster.jobs.front();
+  for (const char* name : {"a-1/rollout/1", "a-1/rollout/10"})
+    job.actors.emplace(name, actor(name, messages::Role::kRollout, ActorState::kReady));
+  picture.reports["a-1"].status.waits = {
+      {.who = "group 7", .waits_for = "a-1/rollout/10 to generate it"}};
+  const json graph = wait_graph(picture, "", kNow);
+  EXPECT_FALSE(edge_from(graph, "a-1/exchange", "a-1/rollout/10").is_null());
+  EXPECT_TRUE(edge_from(graph, "a-1/exchange", "a-1/rollout/1").is_null());
+}
+
 // Ids are ordered as text, so a-10 comes before a-2.
 TEST(Picture, ANameMeansTheRunThatIsUpElseTheNewest) {
   Picture picture;

@@ -334,6 +334,7 @@ TEST_F(ReadyJob, ARankThatASignalHasStoppedIsHung_HT4) {
     world.must(hung.front());
     EXPECT_EQ(scheduler::message(*world.record(actor).ending, world.now),
               "hung: a signal (SIGSTOP) has stopped it for 2.0 s");
+    EXPECT_EQ(world.record(actor).kill_deadline, world.now) << "without any grace";
   }
 }
 

@@ -34,11 +34,11 @@ class WatchdogTest : public testing::Test {
  protected:
   WatchdogTest() {
     const auto peers = [this] { return peers_; };
-    const auto dog = system_.spawn<Watchdog>("watchdog", [this, peers] {
+    dog_ = system_.spawn<Watchdog>("watchdog", [this, peers] {
       return std::make_unique<Watchdog>(
           peers, actor::Ref<Controller::Inbox>(ActorId{"controller", {}}, told_));
     });
-    EXPECT_EQ(dog.tell(WatchNow{}), actor::Delivery::kAccepted);
+    EXPECT_EQ(dog_.tell(WatchNow{}), actor::Delivery::kAccepted);
     look();  // at nobody
   }
   // A rank that has trained ten pieces of at most 20 ms, and is still since then.
@@ -59,10 +59,20 @@ class WatchdogTest : public testing::Test {
     return told_->hangs;
   }
 
+  WorkByActor work() {
+    WorkByActor answer;
+    const auto keep = [&](Result<WorkByActor> reply) { answer = *std::move(reply); };
+    EXPECT_EQ(dog_.tell(actor::Ask<GetWork>{{}, actor::ReplyTo<WorkByActor>(keep)}),
+              actor::Delivery::kAccepted);
+    executor_.run_until([] { return false; }, Duration{0});
+    return answer;
+  }
+
   std::vector<link::PeerStatus> peers_;
   std::shared_ptr<Told> told_ = std::make_shared<Told>();
   actor::SimulatedExecutor executor_{1};
   actor::System system_{executor_, nullptr};
+  actor::Ref<Watchdog::Inbox> dog_;
 };
 
 TEST_F(WatchdogTest, TellsOfAHangWithItsWorkAndItsMeasure) {
@@ -97,6 +107,24 @@ TEST_F(WatchdogTest, AHangDoublesTheDeadlineOfThatWorkInThatRoleAlone_HT3) {
   peers_.clear();
   rank("job/rollout/1", 2, 5s);
   EXPECT_EQ(look().size(), 1u);
+}
+
+TEST_F(WatchdogTest, TellsWhenTheWorkOfAnActorWouldCountAsHung) {
+  rank("job/learner/0", 4, 1500ms);
+  rank("job/learner/0", 4, 500ms);   // another rank of it
+  rank("job/learner/0", 3, 2400ms);  // its incarnation before
+  rank("job/rollout/0", 5, 1s).progress.phase = "idle";
+  rank("job/rollout/1", 6, Duration::min());
+  EXPECT_TRUE(look().empty());
+  const WorkByActor found = work();
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found.at("job/learner/0").incarnation, Incarnation{4});
+  EXPECT_EQ(found.at("job/learner/0").phase, "train");
+  EXPECT_EQ(found.at("job/learner/0").hung_at - executor_.now(), 1s);
+  EXPECT_EQ(found.at("job/rollout/1").hung_at - executor_.now(), 2500ms);
+  peers_.clear();
+  look();
+  EXPECT_TRUE(work().empty()) << "what has no link is not at work";
 }
 
 }  // namespace

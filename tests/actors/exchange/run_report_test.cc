@@ -74,6 +74,71 @@ TEST(RunReport, TheGroupThatAStepWaitsForIsFollowedToItsHolder) {
   EXPECT_EQ(now().who, "none") << "another group is the next that is missing";
 }
 
+const messages::Wait* wait_for(const std::vector<messages::Wait>& waits, const std::string& what) {
+  const auto found = std::ranges::find(waits, what, &messages::Wait::waits_for);
+  return found == waits.end() ? nullptr : &*found;
+}
+
+TEST(RunReport, TheFirstPublicationIsAWait) {
+  Stage stage;
+  const auto now = [&] { return stage.exchange->core().report(stage.executor.now()).status.waits; };
+  const std::string publishes = kLearner.name + " to publish the weights that it holds";
+  stage.tell(messages::LearnerUp{kLearner, {}});
+  stage.run(3s);
+  const auto waits = now();
+  const messages::Wait* wait = wait_for(waits, publishes);
+  ASSERT_NE(wait, nullptr);
+  EXPECT_EQ(wait->who, "job-1");
+  EXPECT_NEAR(wait->since_s, 3, 0.1);
+  EXPECT_EQ(wait->detail, "rollouts can begin with these");
+  stage.tell(messages::Published{kLearner, stage.publication(kInitialWeights, kInitialWeights)});
+  EXPECT_EQ(wait_for(now(), publishes), nullptr);
+}
+
+TEST(RunReport, ACheckpointAmidTrainingIsAWait) {
+  controller::SimulatedJob job = controller::plain_job(1);
+  job.exchange.save.steps = 1;
+  Stage stage(job);
+  stage.begin();
+  stage.train(1);
+  stage.run(2s);
+  const auto now = [&] { return stage.exchange->core().report(stage.executor.now()).status.waits; };
+  const auto waits = now();
+  const std::string saves = kLearner.name + " to save checkpoint 1";
+  const messages::Wait* wait = wait_for(waits, saves);
+  ASSERT_NE(wait, nullptr);
+  EXPECT_NEAR(wait->since_s, 2, 0.1);
+  EXPECT_EQ(wait->detail, "the next step waits for it");
+  stage.tell(messages::CheckpointSaved{kLearner, StepId{1}, "step-1", "sha"});
+  EXPECT_EQ(wait_for(now(), saves), nullptr);
+}
+
+TEST(RunReport, AnEvaluationIsFollowedToTheActorThatHasPartOfIt) {
+  controller::SimulatedJob job = controller::plain_job(1);
+  job.validation_prompts = 8;
+  Stage stage(job);
+  stage.begin();
+  stage.run(3s);
+  const auto now = [&] {
+    const auto waits = stage.exchange->core().report(stage.executor.now()).status.waits;
+    const messages::Wait* wait = wait_of(waits, "evaluation before");
+    return wait ? *wait : messages::Wait{.who = "none"};
+  };
+  EXPECT_EQ(now().waits_for, kRollout.name + " to generate 8 prompts");
+  EXPECT_NEAR(now().since_s, 3, 0.1);
+  EXPECT_NEAR(now().deadline_s.value_or(0), seconds(stage.job.exchange.rollout_lease) - 3, 0.1);
+  const auto works = Stage::only<messages::Evaluate>(stage.to_rollout);
+  messages::Evaluated all{.from = kRollout, .evaluation = works.at(0).evaluation};
+  for (std::int32_t index = 0; index < 8; ++index) all.completions.push_back({.index = index});
+  stage.tell(all);
+  EXPECT_EQ(now().waits_for, kReward.name + " to score its completions");
+  messages::TextsScored scored{kReward, works[0].evaluation, {}};
+  for (std::int32_t index = 0; index < 8; ++index)
+    scored.scores.push_back({index, 0, messages::Scored{1}});
+  stage.tell(scored);
+  EXPECT_EQ(now().who, "none");
+}
+
 TEST(RunReport, AFullDiskOfAnActorIsToldUntilThereIsRoom) {
   Stage stage;
   stage.begin();

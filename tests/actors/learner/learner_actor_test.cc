@@ -52,7 +52,11 @@ struct World {
   void start() {
     learner = system.spawn<LearnerActor>("job/learner/0", [this] {
       return std::make_unique<LearnerActor>(
-          LearnerActorConfig{.self = {"job/learner/0", Incarnation{++lives}}, .recorder = recorder},
+          LearnerActorConfig{
+              .self = {"job/learner/0", Incarnation{++lives}},
+              .publish_timeout = publish_timeout,
+              .progress = [this](std::string_view phase, Time) { publishes += phase == "publish"; },
+              .recorder = recorder},
           std::make_unique<FakeTrainer>(FakeTrainerConfig{.seed = 1,
                                                           .warm_start_steps = 3,
                                                           .warm_start_step_time = 1s,
@@ -124,6 +128,8 @@ struct World {
   int publish_os_error = 0;  // of every publication
   std::shared_ptr<FakeStore> store = std::make_shared<FakeStore>();
   std::uint64_t lives = 0;
+  Duration publish_timeout = 30s;
+  int publishes = 0;  // times that the phase was entered
   int reads_fail = 0;
   std::int64_t older_versions = 0;
   std::set<StepId> nonfinite;  // steps whose gradient is not finite
@@ -577,6 +583,17 @@ TEST(LearnerActor, AStepOutOfTurnEndsTheActor) {
   world.tell(world.step(3));
   ASSERT_EQ(world.failures.size(), 1u);
   EXPECT_NE(world.failures[0].find("step 3 while at step 0"), std::string::npos);
+}
+
+// A hang in it is found out, unless the publisher itself may wait for longer than the watch does.
+TEST(LearnerActor, APublicationIsWorkUnlessItMayWaitForLong) {
+  for (const Duration timeout : {Duration{30s}, Duration{1h}}) {
+    World world;
+    world.publish_timeout = timeout;
+    world.start();
+    world.tell(messages::PublishInitial{});
+    EXPECT_EQ(world.publishes, timeout == 30s ? 1 : 0);
+  }
 }
 
 }  // namespace

@@ -140,5 +140,16 @@ TEST(Reasons, EachHasANameOfItsOwnAndAMessage) {
   EXPECT_EQ(names.size(), all.size());
 }
 
+TEST(Lifecycle, AReasonWithALimitHasADeadline) {
+  const Time until{5}, later{9};
+  EXPECT_EQ(deadline_of(WaitingForNodes{"a", until}), until);
+  EXPECT_EQ(deadline_of(Returning{"a", until}), until);
+  EXPECT_EQ(deadline_of(AgentLost{"a", Time{1}, until}), until);
+  EXPECT_EQ(deadline_of(Draining{3, until}), until);
+  EXPECT_EQ(deadline_of(Backoff{until, 1, 5, "killed"}), until);
+  EXPECT_EQ(deadline_of(WaitingForDisk{until, later, "full"}), later) << "not the next try";
+  EXPECT_EQ(deadline_of(LoadingModel{}), std::nullopt);
+}
+
 }  // namespace
 }  // namespace tandem::scheduler
