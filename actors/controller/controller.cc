@@ -8,9 +8,11 @@
 #include "actors/controller/controller.h"
 
 #include <algorithm>
+#include <string>
 #include <type_traits>
 #include <utility>
 
+#include "actors/controller/requests.h"
 #include "actors/controller/result_json.h"
 #include "runtime/base/log.h"
 #include "runtime/base/text.h"
@@ -317,8 +319,11 @@ void Controller::handle(actor::Context& cx, actor::Ask<TakeUp> ask) {
       taken.left.emplace(job.job, owned.error().message);
       continue;
     }
+    // A damaged row may have any number; then the job's own stands.
     for (const auto& [role, replicas] : job.wanted)
-      if (const auto known = shape->replicas.find({role}); known != shape->replicas.end())
+      if (const auto known = shape->replicas.find({role});
+          known != shape->replicas.end() &&
+          replicas_asked(*shape, known->first, std::to_string(replicas)))
         known->second = replicas;
     const Duration age =
         std::chrono::milliseconds(std::max<std::int64_t>(0, unix_ms() - job.submitted_ms));

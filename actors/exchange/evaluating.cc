@@ -170,8 +170,9 @@ void start_evaluation(Turn& turn, EvaluationKind kind, PolicyVersion version) {
 void evaluate_on(Turn& turn, Evaluation& evaluation, const ActorId& rollout, std::size_t prompts,
                  const Evaluation::MayHave& may) {
   if (prompts == 0) return;
-  if (!has_part(turn.view(), rollout.name))
-    turn.seen.workers.by_actor[rollout.name].part_since = turn.now;
+  WorkersSeen& workers = turn.seen.workers;
+  if (!has_part(turn.view(), rollout.name)) workers.by_actor[rollout.name].begin_part(turn.now);
+  if (!workers.parts_due) workers.parts_due = turn.now + turn.config.rollout_lease / kPartLooks;
   if (turn.seen.workers.by_actor[rollout.name].announced < evaluation.version())
     announce(turn, rollout, evaluation.version());
   const EvaluationPlan& plan = turn.config.evaluation;
@@ -253,7 +254,8 @@ void take(Turn& turn, messages::Evaluated evaluated) {
   if (!turn.facts.workers.find(messages::Role::kRollout, evaluated.from)) return;
   if (comes_too_early(turn, evaluated.from)) return;
   WorkerSeen& worker = turn.seen.workers.by_actor[evaluated.from.name];
-  worker.worked = worker.part_since = turn.now;
+  worker.worked = turn.now;
+  worker.begin_part(turn.now);
   for (Evaluation& evaluation : turn.seen.evaluations) {
     if (evaluation.id() != evaluated.evaluation) continue;
     if (!evaluated.unservable.empty() && evaluation.version() < turn.facts.versions.oldest_retained)

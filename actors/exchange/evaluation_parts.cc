@@ -14,14 +14,6 @@ std::optional<Time> part_deadline(const RunView& view, const std::string& rollou
   return view.seen.workers.by_actor.at(rollout).part_since + view.config.rollout_lease;
 }
 
-std::optional<Time> next_part_deadline(const RunView& view) {
-  std::optional<Time> first;
-  for (const auto& [name, rollout] : view.facts.workers.rollouts())
-    if (const auto deadline = part_deadline(view, name))
-      first = std::min(*deadline, first.value_or(*deadline));
-  return first;
-}
-
 bool is_held_up(const RunView& view, const WorkerFacts& rollout) {
   const WorkerSeen& seen = view.seen.workers.by_actor.at(rollout.who.name);
   if (seen.silent || seen.stats.missing || seen.no_room_since) return true;

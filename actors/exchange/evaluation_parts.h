@@ -1,7 +1,8 @@
 // The parts of evaluations that actors have, and for how long a rollout may have one without any
 // progress. It has lost its prompts if it neither generates a token nor answers for as long as a
 // lease lasts: it is then ended, and its prompts are asked of others (end_idle_holders, workers.h).
-// A reward actor has no such limit: each score has a timeout of its own. Pure.
+// That must be seen kPartLooks times, so that a clock that jumps, as of a machine that was asleep,
+// ends nobody. A reward actor has no such limit: each score has a timeout of its own. Pure.
 #pragma once
 
 #include <optional>
@@ -11,12 +12,13 @@
 
 namespace tandem::exchange {
 
+inline constexpr int kPartLooks = 10;  // during a lease
+
 // Whether the actor generates or scores a part of an evaluation.
 bool has_part(const RunView& view, const std::string& actor);
-// When a rollout that has prompts of evaluations has lost them; none where it has no prompts.
+// When a rollout that has prompts of evaluations has lost them, but for the last look; none where
+// it has no prompts.
 std::optional<Time> part_deadline(const RunView& view, const std::string& rollout);
-// The first of these deadlines.
-std::optional<Time> next_part_deadline(const RunView& view);
 // The rollout cannot be heard, or waits for something else than its engine: a version that it
 // installs first, or room. Those waits have limits of their own.
 bool is_held_up(const RunView& view, const WorkerFacts& rollout);

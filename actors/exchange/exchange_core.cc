@@ -11,7 +11,6 @@
 #include "actors/exchange/damaged_versions.h"
 #include "actors/exchange/drain.h"
 #include "actors/exchange/evaluating.h"
-#include "actors/exchange/evaluation_parts.h"
 #include "actors/exchange/evaluation_suspects.h"
 #include "actors/exchange/follow.h"
 #include "actors/exchange/learner.h"
@@ -137,8 +136,7 @@ void ExchangeCore::on(Turn& turn, MessagesSent) {
   const auto& groups = seen_.broadcasts.groups;
   if (const auto other = groups ? groups->next_deadline() : std::nullopt)
     deadline = std::min(*other, deadline.value_or(*other));
-  const bool ends = turn.facts.end.asked.has_value();
-  if (const auto part = ends ? std::nullopt : next_part_deadline(turn.view()))
+  if (const auto& part = seen_.workers.parts_due; part && !turn.facts.end.asked)
     deadline = std::min(*part, deadline.value_or(*part));
   if (!deadline || (deadline_wake_ && *deadline_wake_ <= *deadline)) return;
   deadline_wake_ = deadline;

@@ -37,8 +37,11 @@ struct WorkerSeen {
   bool generated = false;     // anything, in this incarnation, since this exchange hears it
   bool silent = false;        // it cannot be reached
   bool may_evaluate = false;  // it had prompts of an evaluation that are asked of others since
-  // While it has prompts of evaluations: since when, or the time of its last token or answer.
+  // While it has prompts of evaluations: since when, or the time of its last token or answer; and
+  // how often it was looked at since then.
   Time part_since{};
+  int part_looks = 0;
+  void begin_part(Time now) { part_since = now, part_looks = 0; }
   std::optional<Time> drain_deadline;
   int damaged_in_row = 0;  // versions that it found damaged since it last installed one
   messages::RolloutStats stats;
@@ -47,6 +50,9 @@ struct WorkerSeen {
 };
 
 struct WorkersSeen {
+  // When the parts of evaluations that rollouts have are looked at again (evaluation_parts.h).
+  // None: nobody had one at the last look.
+  std::optional<Time> parts_due;
   std::map<std::string, WorkerSeen> by_actor;  // of all roles; no two have one name
   RewardTroubles troubles;
   // The newest end of an actor of a role; nothing where none has ended.

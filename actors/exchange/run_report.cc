@@ -435,9 +435,8 @@ std::vector<messages::GroupView> groups_of(const RunView& view, const messages::
   std::ranges::sort(held);
   for (const auto& [role, workers] : view.facts.workers.by_role)
     for (const auto& [actor, worker] : workers)
-      for (const auto& [holder, place] :
-           std::ranges::equal_range(held, worker.who.incarnation, {},
-                                    &std::pair<Incarnation, std::size_t>::first))
+      for (const auto& [holder, place] : std::ranges::equal_range(
+               held, worker.who.incarnation, {}, &std::pair<Incarnation, std::size_t>::first))
         groups[place].holder = actor;
   return groups;
 }

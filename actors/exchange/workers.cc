@@ -124,7 +124,8 @@ void take(Turn& turn, const messages::Installed& installed) {
   turn.record(VersionInstalled{installed.from, installed.version});
   turn.seen.statistics.pause_seconds += installed.seconds;
   WorkerSeen& seen = turn.seen.workers.by_actor[installed.from.name];
-  seen.worked = seen.part_since = turn.now;
+  seen.worked = turn.now;
+  seen.begin_part(turn.now);
   seen.damaged_in_row = 0;
   turn.wake();
 }
@@ -135,7 +136,7 @@ void take(Turn& turn, messages::RolloutStats stats) {
   WorkerSeen& worker = turn.seen.workers.by_actor[stats.from.name];
   if (stats.generation_tokens > worker.stats.generation_tokens) {
     extend_leases(turn, stats.from, turn.config.rollout_lease);
-    worker.part_since = turn.now;
+    worker.begin_part(turn.now);
   }
   if (stats.no_room.empty())
     worker.no_room_since.reset();
@@ -165,13 +166,17 @@ void expire_leases(Turn& turn) {
 }
 
 void end_idle_holders(Turn& turn) {
+  std::optional<Time>& due = turn.seen.workers.parts_due;
+  if (!due || turn.now < *due) return;
+  due.reset();
   std::vector<ActorId> idle;
   for (const auto& [name, rollout] : turn.facts.workers.rollouts()) {
-    const auto deadline = part_deadline(turn.view(), name);
-    if (!deadline || turn.now < *deadline) continue;
+    if (!has_part(turn.view(), name)) continue;
+    due = turn.now + turn.config.rollout_lease / kPartLooks;
+    WorkerSeen& seen = turn.seen.workers.by_actor[name];
     if (is_held_up(turn.view(), rollout))
-      turn.seen.workers.by_actor[name].part_since = turn.now;
-    else
+      seen.begin_part(turn.now);
+    else if (++seen.part_looks > kPartLooks)
       idle.push_back(rollout.who);
   }
   for (const ActorId& rollout : idle)

@@ -1,4 +1,5 @@
 """A cluster of `tandem up` in a state folder of its own, with one job, for the scripts that disturb it."""
+import atexit
 import json
 import os
 import pathlib
@@ -22,6 +23,7 @@ class Cluster:
         self.small_disk = small_disk
         if small_disk:
             subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256m,mode=700", "tmpfs", self.home], check=True)
+        atexit.register(self.end_what_is_left)
         self.run("up", "--port", "0")
 
     def run(self, *words, check=True):
@@ -73,6 +75,11 @@ class Cluster:
 
     def end(self):
         self.run("down")
+
+    def end_what_is_left(self):
+        """After an error of the script: the state folder stays for a look, and nothing else does."""
+        if self.home.exists() and self.processes():
+            self.run("down", check=False)
 
     def remove(self):
         if self.small_disk:

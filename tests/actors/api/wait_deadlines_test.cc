@@ -8,9 +8,9 @@ namespace {
 using namespace std::chrono_literals;
 using scheduler::ActorState;
 
-const Time kNow = Time{} + 100s;
+const Time kAsked = Time{} + 100s;
 const controller::WorkByActor kWork = {
-    {"a-1/learner/0", {.incarnation = Incarnation{3}, .phase = "load", .hung_at = kNow + 40s}}};
+    {"a-1/learner/0", {.incarnation = Incarnation{3}, .phase = "load", .hung_at = kAsked + 40s}}};
 
 controller::ActorRecord learner(ActorState state, scheduler::Reason reason) {
   return {.name = "a-1/learner/0",
@@ -21,24 +21,24 @@ controller::ActorRecord learner(ActorState state, scheduler::Reason reason) {
 }
 
 TEST(WaitDeadlines, AStateWithATimerEndsByIt) {
-  EXPECT_EQ(deadline_of(learner(ActorState::kDraining, scheduler::Draining{0, kNow + 7s}), kWork),
-            kNow + 7s);
+  EXPECT_EQ(deadline_of(learner(ActorState::kDraining, scheduler::Draining{0, kAsked + 7s}), kWork),
+            kAsked + 7s);
   controller::ActorRecord actor =
-      learner(ActorState::kStarting, scheduler::Returning{"node", kNow + 300s});
-  actor.report_deadline = kNow + 115s;
-  EXPECT_EQ(deadline_of(actor, kWork), kNow + 300s);
+      learner(ActorState::kStarting, scheduler::Returning{"node", kAsked + 300s});
+  actor.report_deadline = kAsked + 115s;
+  EXPECT_EQ(deadline_of(actor, kWork), kAsked + 300s);
   actor.status.reason = scheduler::WaitingForSpawn{"node"};
-  EXPECT_EQ(deadline_of(actor, kWork), kNow + 115s);
-  actor.status = {.state = ActorState::kStopping, .since = kNow, .reason = scheduler::ScaleDown{}};
-  actor.kill_deadline = kNow + 3s;
-  EXPECT_EQ(deadline_of(actor, kWork), kNow + 3s);
+  EXPECT_EQ(deadline_of(actor, kWork), kAsked + 115s);
+  actor.status = {.state = ActorState::kStopping, .since = kAsked, .reason = scheduler::ScaleDown{}};
+  actor.kill_deadline = kAsked + 3s;
+  EXPECT_EQ(deadline_of(actor, kWork), kAsked + 3s);
   actor.ranks.push_back({.alive = true, .end_unheard = true});
   EXPECT_EQ(deadline_of(actor, kWork), std::nullopt) << "nobody can kill it";
 }
 
 TEST(WaitDeadlines, AnActorThatLoadsEndsWhenItHangs) {
   controller::ActorRecord actor = learner(ActorState::kInitializing, scheduler::LoadingModel{});
-  EXPECT_EQ(deadline_of(actor, kWork), kNow + 40s);
+  EXPECT_EQ(deadline_of(actor, kWork), kAsked + 40s);
   EXPECT_EQ(deadline_of(actor, {}), std::nullopt);
   actor.incarnation = Incarnation{4};
   EXPECT_EQ(deadline_of(actor, kWork), std::nullopt) << "that was its incarnation before";
@@ -47,14 +47,14 @@ TEST(WaitDeadlines, AnActorThatLoadsEndsWhenItHangs) {
 
 TEST(WaitDeadlines, AWaitForAnActorAtWorkEndsWhenThatHangs) {
   const messages::Wait train{.who = "a-1", .waits_for = "a-1/learner/0 to train step 2"};
-  EXPECT_EQ(deadline_s(train, kWork, kNow), 40);
-  EXPECT_EQ(deadline_s(train, kWork, kNow + 50s), 0);
-  EXPECT_EQ(deadline_s(train, {}, kNow), std::nullopt);
+  EXPECT_EQ(deadline_s(train, kWork, kAsked), 40);
+  EXPECT_EQ(deadline_s(train, kWork, kAsked + 50s), 0);
+  EXPECT_EQ(deadline_s(train, {}, kAsked), std::nullopt);
   EXPECT_EQ(deadline_s({.who = "a-1", .waits_for = "a-1/learner/0 to save", .deadline_s = 9}, kWork,
-                       kNow),
+                       kAsked),
             9)
       << "its own";
-  EXPECT_EQ(deadline_s({.who = "a-1", .waits_for = "a rollout"}, kWork, kNow), std::nullopt);
+  EXPECT_EQ(deadline_s({.who = "a-1", .waits_for = "a rollout"}, kWork, kAsked), std::nullopt);
 }
 
 }  // namespace

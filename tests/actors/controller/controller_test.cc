@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -140,6 +141,29 @@ TEST(Controller, TheResultIsWrittenBeforeTheJobIsForgotten) {
   tell(actor::Ask<Submit>{{actors_alone(1)}, {}});
   tell(actor::Ask<Cancel>{{"job-1"}, {}});
   EXPECT_EQ(order, (std::vector<std::string>{"result of job-1", "left"}));
+}
+
+TEST(Controller, ANumberOfActorsThatNobodyCanHaveWishedIsNotTakenUp) {
+  for (const std::int32_t damaged : {-1, std::numeric_limits<std::int32_t>::max()}) {
+    actor::SimulatedExecutor executor(1);
+    actor::System system(executor, nullptr);
+    std::vector<JobTaken> kept;
+    ControllerActions actions = actions_to(std::make_shared<FullMailbox>());
+    actions.own_run_directory = [](const std::string&, const JobShape&) { return Result<void>(); };
+    actions.remember = [&](std::span<const DurableEvent> events) -> Result<void> {
+      for (const DurableEvent& event : events)
+        if (const auto* job = std::get_if<JobTaken>(&event)) kept.push_back(*job);
+      return {};
+    };
+    const auto tell = teller(executor, system, actions);
+    const JobShape shape = actors_alone(3);
+    const messages::Role role = shape.roles.at(0);
+    JobTaken remembered{
+        .job = "job-1", .run_dir = "runs/job-1", .yaml = {}, .wanted = {{name(role), damaged}}};
+    tell(actor::Ask<TakeUp>{{{{std::move(remembered), shape}}}, {}});
+    ASSERT_EQ(kept.size(), 1u);
+    EXPECT_EQ(kept[0].wanted.at(name(role)), 3) << damaged;
+  }
 }
 
 // Nothing is lost, and the order stays: a job that is remembered before it is left is left.

@@ -203,7 +203,7 @@ TEST_F(CutOff, ItsRanksAreWaitedForAndGoOnWhenTheyAreHeardAgain) {
   EXPECT_STREQ(world.reason(actor), "AgentLost");
   const std::string why = scheduler::message(world.record(actor).status.reason, world.now);
   EXPECT_NE(why.find("cannot be reached"), std::string::npos) << why;
-  EXPECT_NE(why.find("at most 200.0 s"), std::string::npos) << why;
+  EXPECT_NE(why.find("at most 206.0 s"), std::string::npos) << why;
   EXPECT_EQ(count_told<messages::ActorSilent>(world, job), 3u);
   EXPECT_EQ(count_told<messages::ActorDown>(world, job), 0u);
   EXPECT_FALSE(world.core.nodes().at("a").up) << "it takes no new actor";

@@ -114,6 +114,8 @@ TEST(Storm, WhatFailedOnceHolds) {
                 "controller_death@e238+56ms#404"},
            // A rollout was refused for telling again what it had told before its end.
            Once{124041, "controller_death@e137+257ms#9 clock_jump@e159+821ms#834"},
+           // A clock that jumped by as long as a lease ended rollouts that evaluated.
+           Once{6238, "clock_jump@e121+18146ms#420"},
            // A process that hung on a host that was cut off was given up three seconds after it had
            // been told to end, which it had not heard (CC-1).
            Once{330452,

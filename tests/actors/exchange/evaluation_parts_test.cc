@@ -21,7 +21,7 @@ TEST(EvaluationParts, ARolloutThatHasLostPromptsOfAnEvaluationIsEndedAndAnotherA
   stage.tell(messages::RolloutStats{.from = kRollout, .generation_tokens = 5});  // progress
   stage.run(29s);
   EXPECT_TRUE(stage.refused.empty());
-  stage.run(2s);
+  stage.run(5s);
   ASSERT_EQ(stage.refused.size(), 1u);
   EXPECT_NE(stage.refused[0].find("has prompts of an evaluation"), std::string::npos)
       << stage.refused[0];
