@@ -46,13 +46,13 @@ Result<Picture> take_picture(const PictureSources& from, const controller::ViewP
   auto cluster = ask_and_wait(from.controller, controller::GetCluster{page}, kApiAskTimeout);
   if (!cluster) return cluster.error();
   Picture picture{.cluster = std::move(*cluster), .reports = {}};
-  // A page of exchanges is for their groups, which are not in the reports.
+  // A page of exchanges is for their groups, which the reports do not have.
   if (page.of == controller::ViewOf::kExchanges) return picture;
   for (const auto& [job, exchange] : picture.cluster.exchanges)
     if (auto report = ask_and_wait(exchange, messages::GetExchangeReport{}, kApiAskTimeout))
       picture.reports.emplace(job, std::move(*report));
   if (page.of == controller::ViewOf::kNodes || !from.watchdog) return picture;
-  if (auto work = ask_and_wait(from.watchdog, controller::GetWork{}, kApiAskTimeout))
+  if (auto work = ask_and_wait(from.watchdog, controller::GetWork{page.job}, kApiAskTimeout))
     picture.work = std::move(*work);
   return picture;
 }
@@ -65,7 +65,7 @@ Result<Picture> picture_of(const PictureSources& from, const std::string& job) {
 namespace {
 
 // Groups of all jobs, in the order of the jobs and of their numbers, from answers of a bounded size
-// each. What an exchange does not answer is left out.
+// each. An exchange that does not answer is left out from there on.
 json groups(const Picture& picture, const GroupsPage& page) {
   json array = json::array();
   for (const auto& [job, exchange] : picture.cluster.exchanges) {

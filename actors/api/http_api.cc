@@ -510,7 +510,7 @@ HttpAnswer ClusterApi::ready(const Call&) const {
 }
 
 HttpAnswer ClusterApi::prometheus(const Call&) const {
-  const auto picture = take_picture(sources());
+  const auto picture = take_picture({api_.controller});
   if (!picture) return http::error_response(picture.error());
   return HttpResponse{.content_type = kPrometheusContentType,
                       .body = prometheus_text(picture->cluster, picture->reports)};

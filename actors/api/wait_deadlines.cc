@@ -31,7 +31,7 @@ std::string actor_named_in(const messages::Wait& wait) {
 
 std::optional<double> deadline_s(const messages::Wait& wait, const controller::WorkByActor& work,
                                  Time now) {
-  if (wait.deadline_s) return wait.deadline_s;
+  if (wait.deadline_s) return std::max(0.0, *wait.deadline_s);
   const auto at_work = work.find(actor_named_in(wait));
   if (at_work == work.end()) return std::nullopt;
   return std::max(0.0, seconds(at_work->second.hung_at - now));

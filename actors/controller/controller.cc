@@ -192,6 +192,12 @@ void Controller::carry_out(actor::Context&, OpenExchange open) {
   }
 }
 
+void Controller::carry_out(actor::Context&, TakeUpRun take) {
+  if (const auto done = actions_.take_up_run(core_.jobs().at(take.job)); !done)
+    brought_about_.push_back(messages::JobEnded{take.job, messages::JobOutcome::kFailed,
+                                                done.error().message, /*has_result=*/false});
+}
+
 void Controller::carry_out(actor::Context& cx, TellExchange tell) {
   const auto it = exchanges_.find(tell.job);
   // The exchange did not open, or has closed: its end is reported in another way.

@@ -161,6 +161,7 @@ class Controller {
   void carry_out(actor::Context& cx, FailAsks fail);
   void carry_out(actor::Context& cx, WriteResult write);
   void carry_out(actor::Context& cx, OpenExchange open);
+  void carry_out(actor::Context& cx, TakeUpRun take);
   void carry_out(actor::Context& cx, TellExchange tell);
   void carry_out(actor::Context& cx, CloseExchange close);
   void carry_out(actor::Context& cx, WakeAt wake);

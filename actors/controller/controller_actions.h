@@ -47,6 +47,11 @@ struct ControllerActions {
   std::function<Result<RunDirectory>(const JobShape&)> make_run_directory;
   // Locks the run directory of a job that is taken up, if it has a run to go on with.
   std::function<Result<void>(const std::string& job, const JobShape&)> own_run_directory;
+  // The run of a job of actors alone goes on: its former job file and result get a number (an
+  // exchange does that for the others). An Error ends the job as failed.
+  std::function<Result<void>(const JobRecord&)> take_up_run = [](const JobRecord&) {
+    return Result<void>();
+  };
   // Spawns the exchange of a job. An Error ends the job as failed.
   std::function<Result<actor::Ref<ExchangeControl>>(const JobRecord&)> open_exchange;
   // Ends the exchange of a job, if it has one, and frees its run directory.

@@ -186,6 +186,10 @@ struct WriteResult {
 struct OpenExchange {
   std::string job;
 };
+// The run that a job of actors alone resumes goes on now.
+struct TakeUpRun {
+  std::string job;
+};
 struct TellExchange {
   std::string job;
   std::variant<messages::ActorDown, messages::ActorSilent, messages::DrainActor, messages::EndJob>
@@ -213,7 +217,7 @@ struct Announce {    // an event for people and the journal
 
 using ControllerEffect =
     std::variant<SpawnRankOn, ExpectRank, KillRankOn, CutLink, AskNode, RefuseNode, SendStart,
-                 SendProgramStart, DrainRank, FailAsks, WriteResult, OpenExchange, TellExchange,
-                 CloseExchange, WakeAt, Remember, Announce>;
+                 SendProgramStart, DrainRank, FailAsks, WriteResult, OpenExchange, TakeUpRun,
+                 TellExchange, CloseExchange, WakeAt, Remember, Announce>;
 
 }  // namespace tandem::controller

@@ -90,7 +90,7 @@ void DurableState::on(const ActorEnded& event) {
   if (!known_.contains(of)) return;
   const auto it = actors_.find(event.actor);
   const bool known = it != actors_.end() && it->second.started.incarnation == event.incarnation;
-  // The deaths of what has finished are forgotten, so another one would be read back as none.
+  // What has finished has no deaths: events() would not give this one.
   if (!known && it != actors_.end() && it->second.finished) return;
   if (known && event.how == ActorEnd::kFinished)
     it->second.finished = true;

@@ -132,10 +132,11 @@ void take(Turn& turn, const node::NodeUp& up) {
   if (node.unwanted.empty()) turn.state.nodes_awaited.erase(up.node);
 }
 
+// Of an agent that dies it comes twice: its process has ended, and then its link.
 void take(Turn& turn, const NodeDown& down) {
   const auto it = turn.state.nodes.find(down.node);
-  if (it != turn.state.nodes.end() && it->second.incarnation == down.incarnation)
-    lose_node(turn, it->second, down.died);
+  if (it == turn.state.nodes.end() || it->second.incarnation != down.incarnation) return;
+  if (it->second.up || it->second.silent) lose_node(turn, it->second, down.died);
 }
 
 void take(Turn& turn, const NodeSilent& event) {

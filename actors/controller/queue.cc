@@ -226,7 +226,10 @@ void start_job(Turn& turn, JobRecord& job) {
       state.found.room.give(place.node, place.gpus, gangs[i].per_rank);
   enter(turn, job, JobState::kStarting,
         scheduler::WaitingForActors{0, static_cast<std::int32_t>(job.actors.size())});
-  if (trains(job.shape)) turn.send(OpenExchange{job.id});
+  if (trains(job.shape))
+    turn.send(OpenExchange{job.id});
+  else if (job.shape.resume_dir)
+    turn.send(TakeUpRun{job.id});
   for (std::size_t i = others; i < plan.size(); ++i)
     start_actor(turn, job, job.actors.at(plan[i].actor), plan[i].ranks);
   count_ready(turn, job);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "actors/controller/durable.h"
 #include "actors/messages/roles.h"
 #include "runtime/base/log.h"
 #include "scheduler/fleet/hang_timeout.h"
@@ -32,11 +33,33 @@ void Watchdog::note_work(const link::PeerStatus& peer, Time hung_at) {
   work = {.incarnation = incarnation, .phase = peer.progress.phase, .hung_at = hung_at};
 }
 
+// A load that begins and ends between two looks is not seen, and says nothing.
+void Watchdog::note_load(const link::PeerStatus& peer, Time now) {
+  const link::ProgressReport& progress = peer.progress;
+  const auto known = loading_.find(peer.peer.name);
+  if (known != loading_.end()) {
+    const Load& load = known->second;
+    const bool same = load.incarnation == peer.peer.incarnation;
+    if (same && load.phase != progress.phase) {
+      Duration& longest = loads_[{role_of(peer.hello.opaque), load.phase}];
+      longest = std::max(longest, load.taken + kWatchEvery);
+    }
+    if (!same || load.phase != progress.phase) loading_.erase(known);
+  }
+  if (scheduler::happens_once(progress.phase))
+    loading_[peer.peer.name] = {.incarnation = peer.peer.incarnation,
+                                .phase = progress.phase,
+                                .taken = std::max(Duration{}, now - progress.since)};
+}
+
 void Watchdog::look_at(const link::PeerStatus& peer, Time now) {
+  note_load(peer, now);
   const link::ProgressReport& progress = peer.progress;
   if (!scheduler::hang_timeout(progress.phase)) return;  // HT-1
   scheduler::PhaseHistory history{.pieces = progress.pieces, .longest = progress.longest};
-  const std::pair<std::string, std::string> kind{role_of(peer.hello.opaque), progress.phase};
+  const Kind kind{role_of(peer.hello.opaque), progress.phase};
+  if (const auto load = loads_.find(kind); load != loads_.end())
+    history = {.pieces = scheduler::kPiecesKnown, .longest = load->second};
   const auto hung_before = hangs_.find(kind);
   const int hangs = hung_before == hangs_.end() ? 0 : hung_before->second;
   const auto known = told_.find(peer.peer.name);
@@ -60,9 +83,12 @@ void Watchdog::look_at(const link::PeerStatus& peer, Time now) {
 }
 
 void Watchdog::handle(actor::Context& cx, WatchNow) {
-  if (hangs_.size() > kHangsKept || told_.size() > kHangsKept) {
+  const std::size_t kept = std::max({hangs_.size(), told_.size(), loads_.size(), loading_.size()});
+  if (kept > kHangsKept) {
     hangs_.clear();
     told_.clear();
+    loads_.clear();
+    loading_.clear();
   }
   work_.clear();
   for (const link::PeerStatus& peer : peers_())
@@ -71,6 +97,10 @@ void Watchdog::handle(actor::Context& cx, WatchNow) {
   cx.after(kWatchEvery, [this](actor::Context& then) { handle(then, WatchNow{}); });
 }
 
-void Watchdog::handle(actor::Context&, actor::Ask<GetWork> ask) { ask.reply(work_); }
+void Watchdog::handle(actor::Context&, actor::Ask<GetWork> ask) {
+  if (ask.question.job.empty()) return ask.reply(work_);
+  const auto [from, behind] = names_below(ask.question.job);
+  ask.reply(WorkByActor(work_.lower_bound(from), work_.lower_bound(behind)));
+}
 
 }  // namespace tandem::controller

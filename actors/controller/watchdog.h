@@ -1,8 +1,9 @@
 // Looks at the heartbeats of all ranks. A rank that is at work and has made no progress for as long
 // as its phase may take (scheduler/fleet/hang_timeout.h) is hung, even if its socket threads are
 // alive, and the controller hears of it. A heartbeat has all that the rule asks for but the hangs
-// so far, which the watchdog remembers. Agents are not watched: a silent agent loses its link.
-// Views ask when each actor at work would count as hung.
+// so far, and what a load has taken in other processes: these the watchdog remembers. Agents are
+// not watched: a silent agent loses its link. Views ask when each actor at work would count as
+// hung.
 #pragma once
 
 #include <chrono>
@@ -34,6 +35,7 @@ struct WatchedWork {
 using WorkByActor = std::map<std::string, WatchedWork>;  // idle actors have none
 struct GetWork {
   using Reply = WorkByActor;
+  std::string job = {};  // empty: of all jobs
 };
 
 class Watchdog {
@@ -47,12 +49,21 @@ class Watchdog {
 
  private:
   void look_at(const link::PeerStatus& peer, Time now);
+  void note_load(const link::PeerStatus& peer, Time now);
   void note_work(const link::PeerStatus& peer, Time hung_at);
+
+  using Kind = std::pair<std::string, std::string>;  // a role of a job, and a phase
+  struct Load {                                      // of one process, as far as it was seen
+    Incarnation incarnation;
+    std::string phase;
+    Duration taken{};
+  };
 
   const Peers peers_;
   const actor::Ref<Controller::Inbox> controller_;
-  // By role of a job and phase.
-  std::map<std::pair<std::string, std::string>, int> hangs_;
+  std::map<Kind, int> hangs_;
+  std::map<Kind, Duration> loads_;           // the longest that have ended
+  std::map<std::string, Load> loading_;      // by peer, while it goes on
   std::map<std::string, Incarnation> told_;  // peers that were found hung, which is told again
   WorkByActor work_;                         // at the newest look
 };

@@ -11,7 +11,8 @@ bool has_part(const RunView& view, const std::string& actor) {
 
 std::optional<Time> part_deadline(const RunView& view, const std::string& rollout) {
   if (!has_part(view, rollout)) return std::nullopt;
-  return view.seen.workers.by_actor.at(rollout).part_since + view.config.rollout_lease;
+  const Duration lease = view.config.rollout_lease;
+  return view.seen.workers.by_actor.at(rollout).part_since + lease + lease / kPartLooks;
 }
 
 bool is_held_up(const RunView& view, const WorkerFacts& rollout) {

@@ -16,8 +16,8 @@ inline constexpr int kPartLooks = 10;  // during a lease
 
 // Whether the actor generates or scores a part of an evaluation.
 bool has_part(const RunView& view, const std::string& actor);
-// When a rollout that has prompts of evaluations has lost them, but for the last look; none where
-// it has no prompts.
+// When a rollout that has prompts of evaluations counts as having lost them, at the latest; nothing
+// where it has no prompts.
 std::optional<Time> part_deadline(const RunView& view, const std::string& rollout);
 // The rollout cannot be heard, or waits for something else than its engine: a version that it
 // installs first, or room. Those waits have limits of their own.

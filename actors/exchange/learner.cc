@@ -26,7 +26,7 @@ bool is_learner(const RunFacts& facts, const ActorId& from) {
 }
 
 // Asks for the publication with which the run begins, or goes on from a checkpoint.
-void ask_for_the_first(Turn& turn, StepId checkpoint) {
+void ask_for_first_publication(Turn& turn, StepId checkpoint) {
   const RunFacts& facts = turn.facts;
   if (facts.end.asked || !facts.learner.who) return;
   const StepId done = facts.flow.ledger.next_commit();
@@ -47,7 +47,7 @@ void meet_before_training(Turn& turn, const messages::LearnerUp& up) {
     turn.seen.learner.restoring = RestoringRun{.checkpoint = checkpoint, .history = {}};
     return turn.send(ReadHistory{});
   }
-  ask_for_the_first(turn, checkpoint);
+  ask_for_first_publication(turn, checkpoint);
 }
 
 void meet_again(Turn& turn, const messages::LearnerUp& up) {
@@ -252,7 +252,7 @@ void take(Turn& turn, const RunTakenUp&) {
   for (const auto& [group, facts] : turn.facts.flow.entries)
     turn.seen.groups[group] = {turn.now, turn.now};
   if (statistics.best) turn.send(NameBest{StepId{statistics.best->version.value}});
-  ask_for_the_first(turn, from.checkpoint);
+  ask_for_first_publication(turn, from.checkpoint);
 }
 
 }  // namespace tandem::exchange

@@ -31,7 +31,7 @@ bool needs(const RunView& view, PolicyVersion version);
 PolicyVersion oldest_needed(const RunView& view);
 // Asks the learner, which is up, to publish what it holds.
 void ask_to_publish(Turn& turn);
-// Does so where the publisher has lost a version of that.
+// Asks for it where the publisher has lost a version that the learner still holds.
 void publish_lost(Turn& turn);
 // Tells the rollouts once more of the version that each knows, since its place or the oldest
 // version that is left has changed.

@@ -11,6 +11,7 @@
 #include "actors/exchange/publications.h"
 #include "actors/exchange/quarantine.h"
 #include "actors/exchange/work_totals.h"
+#include "runtime/base/file.h"
 
 namespace tandem::exchange {
 
@@ -53,6 +54,7 @@ class WaitList {
   }
   void add_actors();
   void add_room();
+  void add_disk(const std::string& actor, Time since, const std::string& why);
   void add_stages();
   void add_publication();
   void add_checkpoint();
@@ -88,11 +90,15 @@ void WaitList::add_actors() {
 // (exchange.cc).
 void WaitList::add_room() {
   if (const auto& no_room = view_.seen.learner.no_room; no_room && view_.facts.learner.who)
-    add(view_.facts.learner.who->name, "room on the disk", seconds(view_.now - no_room->second),
-        no_room->first);
+    add_disk(view_.facts.learner.who->name, no_room->second, no_room->first);
   for (const auto& [actor, worker] : view_.seen.workers.by_actor)
-    if (worker.no_room_since)
-      add(actor, "room on the disk", since(worker.no_room_since), worker.stats.no_room);
+    if (worker.no_room_since) add_disk(actor, *worker.no_room_since, worker.stats.no_room);
+}
+
+// A time since the exchange has heard of it: the actor gives up then, or a little sooner.
+void WaitList::add_disk(const std::string& actor, Time since, const std::string& why) {
+  const Duration waited = view_.now - since;
+  add(actor, "room on the disk", seconds(waited), why, seconds(kRoomWaitMax - waited));
 }
 
 void WaitList::add_stages() {
@@ -432,6 +438,7 @@ std::vector<messages::GroupView> groups_of(const RunView& view, const messages::
     }
     groups.push_back(std::move(shown));
   }
+  if (held.empty()) return groups;
   std::ranges::sort(held);
   for (const auto& [role, workers] : view.facts.workers.by_role)
     for (const auto& [actor, worker] : workers)

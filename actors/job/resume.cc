@@ -1,7 +1,7 @@
 // A run directory is recognised by its journal, which exists once the job has begun; that of a job
-// of actors alone, which keeps no journal, by its job file. Checkpoints
-// are recognised by their names alone: a checkpoint gets its final name when it is complete, so
-// that no content has to be read.
+// of actors alone, which keeps no journal, by its job file. Checkpoints are recognised by their
+// names alone: a checkpoint gets its final name when it is complete, so that no content has to be
+// read.
 #include "actors/job/resume.h"
 
 #include <algorithm>

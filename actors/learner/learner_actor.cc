@@ -320,7 +320,7 @@ void LearnerActor::publish(actor::Context& cx, PolicyVersion version,
                            OnPublished then) {
   publisher_->retain(retain);
   // With a longer timeout the publisher may wait for longer than work may be still.
-  const bool watched = config_.publish_timeout < scheduler::kHungAfterInSave;
+  const bool watched = config_.publish_timeout <= scheduler::kHungAfterInSave / 3;
   if (watched) note("publish", cx.now());
   const Result<weights::PublishStats> stats =
       publisher_->publish(version, weights, config_.publish_timeout);

@@ -23,6 +23,7 @@ namespace {
 constexpr std::size_t kProbeBytes = 64 << 10;
 constexpr Duration kLookAtStart = std::chrono::milliseconds(100);
 constexpr Duration kLookAtUse = std::chrono::seconds(1);
+constexpr Duration kUpAtWorkMax = std::chrono::hours(1);
 
 }  // namespace
 
@@ -139,17 +140,17 @@ Result<node::Daemon> start_role(std::vector<std::string> words, const fs::path& 
 }
 
 node::Heard wait_until_up(const node::Daemon& controller, const std::function<bool()>& goes_on) {
-  constexpr double kAtWorkPercent = 1;  // of one core: a process that only waits uses less
   node::UsageMeter meter(controller.pid);
-  Time worked = steady_now(), looked = worked;
+  const Time began = steady_now();
+  Time worked = began, looked = began;
   (void)meter.sample(looked);
-  while (steady_now() - worked < kUpTimeout && goes_on()) {
+  while (steady_now() - worked < kUpTimeout && steady_now() - began < kUpAtWorkMax && goes_on()) {
     const auto heard = node::wait_for_word(controller, controller, kLookAtStart);
     if (heard != node::Heard::kNothing) return heard;
     if (steady_now() - looked < kLookAtUse) continue;
     looked = steady_now();
     const auto use = meter.sample(looked);
-    if (use && use->cpu_percent >= kAtWorkPercent) worked = looked;
+    if (use && use->cpu_percent > 0) worked = looked;
   }
   return node::Heard::kNothing;
 }

@@ -79,8 +79,9 @@ int kill_orphans(const std::filesystem::path& cluster);
 // The words after `tandem` that start a controller with these options.
 std::vector<std::string> controller_words(const cli::ListenOptions& listen,
                                           const std::optional<std::filesystem::path>& of_run);
-// Waits until a controller says its first word, for as long as it is at work: it reads all data of
-// the jobs that it takes up. kNothing: it has used no CPU time for kUpTimeout. kEnd: it has ended.
+// Waits until a controller says its first word, for as long as it is at work, up to an hour: it
+// reads all data of the jobs that it takes up. kNothing: it has used no CPU time for kUpTimeout, or
+// the hour is over. kEnd: it has ended.
 // `goes_on` is asked about ten times a second, and false ends the wait with kNothing.
 node::Heard wait_until_up(const node::Daemon& controller, const std::function<bool()>& goes_on);
 // Writes some bytes into the folder and removes them. Errors: it takes none. A log that takes no

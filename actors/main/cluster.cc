@@ -223,11 +223,13 @@ int run_controller(const ControllerCommand& command, std::optional<ExpectedJob> 
             to_string((*process)->control().front()), to_string((*process)->control().back()),
             to_string((*process)->http()));
   say_words(words, **process);
-  NodeKeeper node(cluster, [&](pid_t pid) { return (*process)->has_agent(pid); });
+  NodeKeeper node(
+      cluster, [&](pid_t pid) { return (*process)->has_agent(pid); },
+      [&](pid_t pid) { (*process)->agent_ended(pid); });
   while (signals.wait_for(NodeKeeper::kLookEvery) == 0) {
+    (*process)->end_if_hung();  // first: the others look at files
     node.look();
     log_file.look();
-    (*process)->end_if_hung();
   }
   cancel_all(**process);
   (*process)->stop();

@@ -67,7 +67,7 @@ namespace {
 // The prompts that are kept for jobs that wait.
 constexpr std::uint64_t kKeptPromptsBytesMax = std::uint64_t{1} << 30;
 
-constexpr Duration kTakeUpTimeout = std::chrono::minutes(1);
+constexpr Duration kTakeUpTimeout = std::chrono::hours(1);
 
 node::RankId rank_of(const ActorId& peer, const link::Hello& hello) {
   return {hello.opaque, peer.incarnation, hello.rank};
@@ -353,6 +353,9 @@ controller::ControllerActions ControllerProcess::Parts::actions() {
   actions.write_result = [](const controller::JobRecord& job, const std::string& result) {
     return write_file_atomic(fs::path(job.run_dir) / controller::outcome_file(job), result + "\n");
   };
+  actions.take_up_run = [](const controller::JobRecord& job) {
+    return runs::take_up_run(job.run_dir, job.shape.yaml);
+  };
   actions.open_exchange = [this](const controller::JobRecord& job) { return open_exchange(job); };
   actions.close_exchange = [this](const std::string& job) {
     runs.bulk.erase(job);
@@ -402,19 +405,11 @@ Result<controller::RunDirectory> ControllerProcess::Parts::new_run(
 }
 
 // The run directory of a job that is resumed. If the lock is refused, nothing has been touched yet.
-// An exchange takes the job file and the former result when it goes on; a job of actors alone has
-// none.
 Result<controller::RunDirectory> ControllerProcess::Parts::take_up(
     const controller::JobShape& shape) {
   const fs::path path = *shape.resume_dir;
   const std::string id = path.filename();
   if (const auto owned = own_run(id, path); !owned) return owned.error();
-  if (!trains(shape)) {
-    if (const auto taken = runs::take_up_run(path, shape.yaml); !taken) {
-      runs.locks.erase(id);
-      return taken.error();
-    }
-  }
   prompts.accept(shape);
   return controller::RunDirectory{id, path};
 }
@@ -424,12 +419,12 @@ Result<controller::RunDirectory> ControllerProcess::Parts::take_up(
 Result<actor::Ref<controller::ExchangeControl>> ControllerProcess::Parts::open_exchange(
     const controller::JobRecord& job) {
   CHECK(job.shape.spec);
+  const TurnWatch::Reading reading;
   if (!job.shape.resume_dir)
     if (const auto owned = own_run(job.id, job.run_dir); !owned) return owned.error();
   auto prompts_of_job = prompts.take(job.shape);
   if (!prompts_of_job) {
     auto read = read_prompts(*job.shape.spec, job::tell_by([&job](const std::string& notice) {
-      TurnWatch::beat();
       log::info("event=reading_data job={} progress=\"{}\"", job.id, notice);
     }));
     if (!read) return read.error();
@@ -576,6 +571,19 @@ bool ControllerProcess::has_agent(pid_t pid) const {
   return parts_->arrivals.agents.with([&](const auto& table) {
     return std::ranges::any_of(table, [&](const auto& entry) { return entry.second.pid == pid; });
   });
+}
+
+void ControllerProcess::agent_ended(pid_t pid) {
+  std::optional<Parts::AgentId> ended;
+  parts_->arrivals.agents.with([&](auto& table) {
+    const auto found =
+        std::ranges::find_if(table, [&](const auto& entry) { return entry.second.pid == pid; });
+    if (found == table.end()) return;
+    ended = found->first;
+    table.erase(found);
+  });
+  if (ended)
+    parts_->arrivals.news->tell(controller::NodeDown{ended->first, ended->second, /*died=*/true});
 }
 
 void ControllerProcess::end_if_hung() { parts_->threads.watch.end_if_hung("controller"); }

@@ -69,6 +69,8 @@ class ControllerProcess {
   const actor::Ref<controller::Controller::Inbox>& controller() const;
   // Whether a node of this host whose process has this pid has a link.
   bool has_agent(pid_t pid) const;
+  // Its process has ended: the controller hears it before the link of that agent is given up.
+  void agent_ended(pid_t pid);
   // Kills this process if a handler hangs; call it several times a second (turn_watch.h).
   void end_if_hung();
   void stop();  // HTTP, links, then actors; a second call does nothing

@@ -66,6 +66,9 @@ void NodeKeeper::died() {
 // Its ranks work on, and the next node has them.
 void NodeKeeper::watch(pid_t node) {
   if (!up_since_) up_since_ = steady_now();
+  if (!watched_ || watched_->pid != node)
+    if (auto end = node::process_of_lock(keeper_lock(cluster_.path)))
+      watched_.emplace(Watched{node, *std::move(end)});
   unlinked_looks_ = is_linked_(node) ? 0 : unlinked_looks_ + 1;
   if (unlinked_looks_ < kHungAfter / kLookEvery) return;
   log::warn("event=node_hung pid={} consequence=\"it is killed\"", node);
@@ -76,6 +79,10 @@ void NodeKeeper::watch(pid_t node) {
 }
 
 void NodeKeeper::look() {
+  if (watched_ && watched_->end.wait_until(steady_now())) {
+    ended_(watched_->pid);
+    watched_.reset();
+  }
   if (const auto node = running_keeper(cluster_.path)) {  // perhaps one that a user has started
     watch(*node);
     restart_at_.reset();

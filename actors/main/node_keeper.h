@@ -1,7 +1,8 @@
 // Starts the node that keeps this controller again when its process has died, or has had no link
 // to the controller for kHungAfter: the two watch each other (controller_keeper.h). A node that
 // keeps a controller leaves its words in a file of the state folder, and removes it when it ends in
-// order: such a node is not started again. Used by the main thread of a controller.
+// order: such a node is not started again. The end of its process is seen sooner than that of its
+// link, which may come back. Used by the main thread of a controller.
 #pragma once
 
 #include <sys/types.h>
@@ -40,21 +41,28 @@ class NodeFile {
 
 class NodeKeeper {
  public:
-  static constexpr Duration kLookEvery = std::chrono::milliseconds(100);
+  static constexpr Duration kLookEvery = std::chrono::milliseconds(40);
   // Twice the silence that ends a link: a node that was only stopped for a while comes back to it.
   static constexpr Duration kHungAfter = std::chrono::seconds(10);
 
-  // `is_linked`: whether the node with this pid has a link now.
-  NodeKeeper(ClusterFolder cluster, std::function<bool(pid_t)> is_linked)
-      : cluster_(std::move(cluster)), is_linked_(std::move(is_linked)) {}
+  // `is_linked`: whether the node with this pid has a link now. `ended`: its process has ended.
+  NodeKeeper(ClusterFolder cluster, std::function<bool(pid_t)> is_linked,
+             std::function<void(pid_t)> ended)
+      : cluster_(std::move(cluster)), is_linked_(std::move(is_linked)), ended_(std::move(ended)) {}
   void look();  // call it every kLookEvery
 
  private:
+  struct Watched {
+    pid_t pid;
+    node::ProcessEnd end;
+  };
   void watch(pid_t node);
   void died();
 
   const ClusterFolder cluster_;
   const std::function<bool(pid_t)> is_linked_;
+  const std::function<void(pid_t)> ended_;
+  std::optional<Watched> watched_;   // while its process lives
   std::int64_t unlinked_looks_ = 0;  // in a row; a stopped controller counts none
 
   std::optional<Time> up_since_;    // set while the node lives

@@ -14,6 +14,9 @@ namespace tandem::app {
 
 namespace {
 
+constexpr const char* kTurn = "turn";
+constexpr unsigned kLogPatienceS = 10;
+
 thread_local link::Progress* progress_of_thread = nullptr;
 
 }  // namespace
@@ -31,38 +34,54 @@ TurnWatch::TurnWatch(int threads, const std::function<Duration()>& waited) {
 TurnWatch::~TurnWatch() = default;
 
 actor::ThreadedExecutor::OnTurn TurnWatch::on_turn() {
-  return [this](int thread, bool begins) {
-    progress_of_thread = &threads_[static_cast<std::size_t>(thread)]->progress;
-    progress_of_thread->enter(begins ? "turn" : "idle", steady_now());
+  using Step = actor::ThreadedExecutor::Step;
+  return [this](int thread, Step step) {
+    link::Progress& progress = threads_[static_cast<std::size_t>(thread)]->progress;
+    progress_of_thread = &progress;
+    const Time now = steady_now();
+    if (step == Step::kHandled)
+      progress.beat(now);
+    else
+      progress.enter(step == Step::kBegins ? kTurn : "idle", now);
   };
 }
 
-void TurnWatch::beat() {
-  if (progress_of_thread) progress_of_thread->beat(steady_now());
+TurnWatch::Reading::Reading() {
+  if (progress_of_thread) progress_of_thread->enter("load", steady_now());
 }
 
-// What one thread's turns have needed says nothing less of the others'.
+TurnWatch::Reading::~Reading() {
+  if (progress_of_thread) progress_of_thread->enter(kTurn, steady_now());
+}
+
+// What handlers have needed on one thread is known for all threads. Of a reading nothing is: each
+// reads something else.
 std::optional<Duration> TurnWatch::hung(Time now) {
   std::vector<link::ProgressReport> reports;
-  scheduler::PhaseHistory history;
+  scheduler::PhaseHistory turns;
   for (const auto& thread : threads_) {
     reports.push_back(thread->stillness.look(thread->progress.report(), now));
-    history.pieces += reports.back().pieces;
-    history.longest = std::max(history.longest, reports.back().longest);
+    if (reports.back().phase != kTurn) continue;
+    turns.pieces += reports.back().pieces;
+    turns.longest = std::max(turns.longest, reports.back().longest);
   }
-  for (const link::ProgressReport& report : reports)
+  for (const link::ProgressReport& report : reports) {
+    const auto history = report.phase == kTurn ? turns : scheduler::PhaseHistory{};
     if (scheduler::is_hung(report.phase, report.still, history)) return report.still;
+  }
   return std::nullopt;
 }
 
+// An orderly end would wait for the handler. The log may be on the disk that the handler waits for.
 void TurnWatch::end_if_hung(const char* process) {
   const auto still = hung(steady_now());
   if (!still) return;
+  ::alarm(kLogPatienceS);
   log::error(
-      "event={}_hung pid={} still_s={:.1f} message=\"a handler makes no progress\" "
-      "consequence=\"this process ends, and the next one takes its work up\"",
+      "event={}_handler_hung pid={} still_s={:.1f} consequence=\"this process ends, and the next "
+      "one takes its work up\"",
       process, ::getpid(), seconds(*still));
-  std::raise(SIGKILL);  // an orderly end would wait for the handler
+  std::raise(SIGKILL);
 }
 
 WatchedExecutor::WatchedExecutor(int threads, std::uint64_t seed)

@@ -1,8 +1,8 @@
-// Finds out an actor of this process whose handler hangs, as on a disk that no longer answers, by
-// the rule that serves ranks (scheduler/fleet/hang_timeout.h). A controller and a node's agent
-// watch themselves by it: their sockets stay lively meanwhile, so that no peer could tell. Such a
-// process ends itself, and whoever keeps it starts another (controller_keeper.h, node_keeper.h,
-// node_watch.h); the ranks work on.
+// Finds out an actor of this process whose handler hangs, by the rule that serves ranks
+// (scheduler/fleet/hang_timeout.h). A controller and a node's agent watch themselves by it: their
+// sockets stay lively meanwhile, so that no peer could tell. Such a process ends itself, and
+// whoever keeps it starts another (controller_keeper.h, node_keeper.h, node_watch.h); the ranks
+// work on.
 #pragma once
 
 #include <cstdint>
@@ -27,13 +27,21 @@ class TurnWatch {
 
   // For the executor with so many threads, which this object outlives.
   actor::ThreadedExecutor::OnTurn on_turn();
-  // The handler that runs on this thread makes progress. Nothing happens elsewhere.
-  static void beat();
 
-  // Since when a handler has hung, as a duration; nullopt where none does. Call it from one thread,
-  // several times a second: a longer pause counts as little (link::Stillness).
+  // While it lives, the handler that makes it reads what may take as long as a model's load.
+  class Reading {
+   public:
+    Reading();
+    ~Reading();
+    Reading(const Reading&) = delete;
+    Reading& operator=(const Reading&) = delete;
+  };
+
+  // For how long a handler has made no progress, if it counts as hung; else nothing. Call it from
+  // one thread, several times a second: a longer pause counts as little (link::Stillness).
   std::optional<Duration> hung(Time now);
-  // Ends this process as a signal would, and says why, where one hangs.
+  // Where one hangs, says so and ends this process as a signal would. A log that takes no line
+  // delays that by some seconds.
   void end_if_hung(const char* process);
 
  private:

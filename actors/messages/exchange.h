@@ -176,10 +176,10 @@ struct GroupView {
   std::optional<std::int64_t> due;  // the last step that may train it; empty: never leased yet
   double age_s = 0;                 // since its admission
 };
-// Asks for the live groups, and for trained ones that no checkpoint covers yet: those behind the
-// number `after`, in the order of their numbers, at most `limit`. An exchange does nothing else
-// while it answers: who wants more than kGroupsPerAnswer asks again.
+// An exchange does nothing else while it answers: who wants more groups than these asks again.
 inline constexpr std::size_t kGroupsPerAnswer = 5000;
+// Asks for the live groups, and for trained ones that no checkpoint covers yet: those behind the
+// number `after`, in the order of their numbers, at most `limit`.
 struct GetGroups {
   using Reply = std::vector<GroupView>;
   std::uint64_t after = 0;

@@ -39,20 +39,22 @@ concept Drains = requires(A actor, actor::Context& cx) {
 // Hears which kind of work the actor is at, as link::Progress::enter() does. May be empty.
 using EnterPhase = std::function<void(const char* phase, Time now)>;
 
-// Is at work as long as it lives, also where the user's code throws.
+// Is at work as long as it lives, also where the user's code throws. `now` tells the time.
+template <class Now>
 class AtWork {
  public:
-  AtWork(const EnterPhase& enter, const char* phase) : enter_(enter) {
-    if (enter_) enter_(phase, steady_now());
+  AtWork(const EnterPhase& enter, const char* phase, Now now) : enter_(enter), now_(now) {
+    if (enter_) enter_(phase, now_());
   }
   ~AtWork() {
-    if (enter_) enter_("idle", steady_now());
+    if (enter_) enter_("idle", now_());
   }
   AtWork(const AtWork&) = delete;
   AtWork& operator=(const AtWork&) = delete;
 
  private:
   const EnterPhase& enter_;
+  const Now now_;
 };
 
 template <actor::Actor A>
@@ -71,7 +73,7 @@ class WithMarks {
 
   template <class M>
   void handle(actor::Context& cx, M message) {
-    const AtWork at_work(enter_, "handler");
+    const AtWork at_work(enter_, "handler", [&cx] { return cx.now(); });
     if constexpr (Starts<A>)
       if (!std::exchange(started_, true)) actor_->start(cx);
     if constexpr (std::is_same_v<M, DrainMark>)
@@ -120,7 +122,7 @@ SpawnHosted spawn_hosted(std::function<std::unique_ptr<A>(const ActorStart&)> fa
     const auto whole = host.system.spawn<WithMarks<A>>(
         start.name,
         [factory, start, built = host.built, enter = host.enter] {
-          const AtWork at_work(enter, "load");
+          const AtWork at_work(enter, "load", steady_now);  // there is no Context yet
           auto actor = std::make_unique<WithMarks<A>>(factory(start), enter);
           built();
           return actor;

@@ -42,6 +42,8 @@ class Executor {
   virtual TimerId at(Time when, std::function<void()> function) = 0;
   virtual void cancel(TimerId timer) = 0;
   virtual std::uint64_t draw_seed() = 0;  // for the Rng of a new actor
+  // The cell that runs on this thread has handled a message, and goes on with the next one.
+  virtual void handled() {}
 };
 
 }  // namespace tandem::actor

@@ -177,6 +177,7 @@ class TypedCell final : public CellBase, public Target<typename A::Inbox> {
       } else {
         return false;
       }
+      executor_.handled();
     }
     return true;
   }

@@ -15,6 +15,7 @@ constexpr int kMessagesPerTurn = 256;
 // The executor that the calling thread belongs to, and whether the thread runs a timer's function.
 thread_local const ThreadedExecutor* executor_of_thread = nullptr;
 thread_local bool runs_timer = false;
+thread_local int number_of_thread = 0;
 
 }  // namespace
 
@@ -80,6 +81,8 @@ void ThreadedExecutor::cancel(TimerId timer) {
   timer_times_.erase(it);
 }
 
+void ThreadedExecutor::handled() { tell(number_of_thread, Step::kHandled); }
+
 std::uint64_t ThreadedExecutor::draw_seed() {
   const std::lock_guard lock(mutex_);
   return rng_.next();
@@ -87,26 +90,27 @@ std::uint64_t ThreadedExecutor::draw_seed() {
 
 void ThreadedExecutor::work(int thread) {
   executor_of_thread = this;
+  number_of_thread = thread;
   std::unique_lock lock(mutex_);
   while (!stopping_) {
     if (!timers_.empty() && timers_.begin()->first.first <= now()) {
       auto due = timers_.extract(timers_.begin());
       timer_times_.erase(due.key().second);
       lock.unlock();
-      tell(thread, true);
+      tell(thread, Step::kBegins);
       runs_timer = true;
       due.mapped()();
       runs_timer = false;
-      tell(thread, false);
       due.mapped() = nullptr;  // destroys the closure while the mutex is free
+      tell(thread, Step::kFree);
       lock.lock();
     } else if (!runnable_.empty()) {
       std::shared_ptr<Cell> cell = std::move(runnable_.front());
       runnable_.pop_front();
       lock.unlock();
-      tell(thread, true);
+      tell(thread, Step::kBegins);
       const bool more = cell->run(kMessagesPerTurn);
-      tell(thread, false);
+      tell(thread, Step::kFree);
       lock.lock();
       // The cell goes to the end of the queue: runnable actors take turns.
       if (more && !stopping_) runnable_.push_back(std::move(cell));

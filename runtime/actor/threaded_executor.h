@@ -18,9 +18,11 @@ namespace tandem::actor {
 
 class ThreadedExecutor final : public Executor {
  public:
-  // Hears that a turn of an actor, or a due timer's function, begins or has ended on one of the
-  // threads, counted from 0. It is called on that thread.
-  using OnTurn = std::function<void(int thread, bool begins)>;
+  // What a thread is at: it begins to run an actor, or the function of a timer that is due; the
+  // actor has handled a message; or the thread is free again.
+  enum class Step { kBegins, kHandled, kFree };
+  // Hears of each step on the thread that takes it. The threads are counted from 0.
+  using OnTurn = std::function<void(int thread, Step step)>;
 
   // `seed` feeds the Rngs of the actors. These are for jitter only: threads do not repeat a run, so
   // work that must repeat takes seeds of its own (derive_seed).
@@ -37,11 +39,12 @@ class ThreadedExecutor final : public Executor {
   TimerId at(Time when, std::function<void()> function) override;
   void cancel(TimerId timer) override;
   std::uint64_t draw_seed() override;
+  void handled() override;
 
  private:
   void work(int thread);  // runs on each thread, until stop()
-  void tell(int thread, bool begins) const {
-    if (on_turn_) on_turn_(thread, begins);
+  void tell(int thread, Step step) const {
+    if (on_turn_) on_turn_(thread, step);
   }
 
   const OnTurn on_turn_;

@@ -140,6 +140,13 @@ std::string help_of_disk(int os_error) {
       return "its file system is read-only: make it writable, or choose another folder";
     case EIO:
       return "the disk refuses: look at the kernel's messages, or choose another folder";
+    case ESTALE:
+    case ETIMEDOUT:
+      return "the server of a network file system does not answer: look at it, or choose another "
+             "folder";
+    case EMFILE:
+    case ENFILE:
+      return "too many files are open: raise `ulimit -n`, or close some";
     default:
       return {};
   }
@@ -163,13 +170,26 @@ bool lacks_room(const Error& error) { return error.os_error == ENOSPC || error.o
 
 bool lacks_disk(const Error& error) { return lacks_room(error) || error.os_error == EROFS; }
 
+namespace {
+
+// ESTALE and ETIMEDOUT are those of a network file system whose server is away.
+bool refuses(const Error& error) {
+  constexpr std::array kReasons{EROFS, EIO, ESTALE, ETIMEDOUT};
+  return std::ranges::find(kReasons, error.os_error) != kReasons.end();
+}
+bool lacks_descriptors(const Error& error) {
+  return error.os_error == EMFILE || error.os_error == ENFILE;
+}
+
+}  // namespace
+
 bool waits_for_disk(const Error& error) {
-  return lacks_room(error) || error.os_error == EROFS || error.os_error == EIO;
+  return lacks_room(error) || refuses(error) || lacks_descriptors(error);
 }
 
 const char* awaited_of_disk(const Error& error) {
-  const bool refuses = error.os_error == EROFS || error.os_error == EIO;
-  return refuses ? "the disk can be written again" : "there is room";
+  if (lacks_descriptors(error)) return "there are descriptors again";
+  return refuses(error) ? "the disk can be written again" : "there is room";
 }
 
 Error file_error(std::string_view action, const std::filesystem::path& path) {

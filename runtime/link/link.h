@@ -102,7 +102,7 @@ struct LinkCallbacks {
   std::function<void(const ActorId&, bool silent)> on_silence = {};
 };
 
-// Twenty heartbeats: a node that is cut off is known within five seconds.
+// Twenty heartbeats, so that a node that is cut off is known within five seconds.
 inline constexpr Duration kRemotePeerTimeout = std::chrono::seconds(4);
 struct LinkOptions {
   // Limits of each peer's session. Both ends should have the same: until the peer has sent a grant,
@@ -111,9 +111,10 @@ struct LinkOptions {
   Duration heartbeat_interval = std::chrono::milliseconds(200);
   Duration peer_timeout = std::chrono::seconds(5);
   Duration disconnect_grace = std::chrono::seconds(1);
-  // The same two limits for peers by TCP, whose network may be cut for some seconds. When a cut
-  // ends, TCP may wait once more for as long as the cut lasted before it tries again, or a new
-  // connection is dialled.
+  // The same two limits for peers by TCP. Where there is a grace (remote_grace), silence ends
+  // nothing, and so may be told soon. The end of a connection ends the session: a network that is
+  // cut for some seconds must not, and when the cut ends, TCP may wait once more for as long before
+  // it tries again, or a new connection is dialled.
   Duration remote_peer_timeout = kRemotePeerTimeout;
   Duration remote_disconnect_grace = std::chrono::seconds(5);
   // A server: for how long a silent peer by TCP keeps its session and its work, since it was heard

@@ -282,6 +282,9 @@ std::optional<Down::Reason> LinkTraffic::judge_silence(LinkPeer& peer, Time now)
   {
     const std::lock_guard lock(mutex);
     if (now - std::max(peer.last_heard, judged_from_) <= silence_max(peer)) return std::nullopt;
+    // A peer that has ended its connection is no silent one: tick() judges it.
+    if (peer.unreachable_since && peer.patience > Duration::zero() && !ended_in_silence(peer))
+      return std::nullopt;
     if (now - peer.last_heard > peer.patience) return Down::Reason::kSilent;
     told = std::exchange(peer.silent, true);
   }

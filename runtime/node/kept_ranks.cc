@@ -86,7 +86,7 @@ std::vector<KeptRank> KeptRankFiles::found() {
 
 void KeptRankFiles::add(const RankId& id, pid_t pid) {
   const auto born = birth_of(pid);
-  if (!born)  // /proc cannot be read for want of descriptors, or of a process that has ended already
+  if (!born)  // the process has ended already, or there is no descriptor to read /proc with
     return log::warn("event=rank_not_kept actor={} pid={} message=\"cannot read when it started\"",
                      id.actor, pid);
   const fs::path path = folder_ / (std::to_string(pid) + kKeptSuffix);

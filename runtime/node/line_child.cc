@@ -35,6 +35,7 @@
 #include "runtime/node/find_program.h"
 #include "runtime/node/last_lines.h"
 #include "runtime/node/pipe.h"
+#include "runtime/node/process_usage.h"
 #include "runtime/sandbox/cell.h"
 
 namespace tandem::node {
@@ -156,6 +157,20 @@ Result<pid_t> spawn_process(const ChildProgram& program, const Pipes3& pipes) {
                "cannot start " + argv[0] + ": " + errno_text(error), "reward.command"};
 }
 
+// Kills a child of ours, and what it has started. Each is stopped first, so that none starts
+// others while they are looked for.
+void end_family(pid_t child) {
+  constexpr int kLooksMax = 8;
+  std::vector<pid_t> family;
+  for (int look = 0; look < kLooksMax; ++look) {
+    const std::size_t known = family.size();
+    family = family_of(child);
+    for (const pid_t pid : family) kill(pid, SIGSTOP);
+    if (family.size() == known) break;
+  }
+  for (const pid_t pid : family) kill(pid, SIGKILL);
+}
+
 // A started program, as it is, or in a cell.
 class Process {
  public:
@@ -182,7 +197,7 @@ class Process {
       cell_.reset();
       return record.ended ? record.status : SIGKILL;
     }
-    kill(pid_, SIGKILL);
+    end_family(pid_);
     return await(pid_);
   }
 

@@ -55,26 +55,30 @@ void append_children(const fs::path& process, std::vector<pid_t>& pids) {
 
 }  // namespace
 
+std::vector<pid_t> family_of(pid_t first, const fs::path& proc) {
+  std::vector<pid_t> pids{first};
+  // The list grows while it is walked.
+  for (std::size_t i = 0; i < pids.size(); ++i)
+    append_children(proc / std::to_string(pids[i]), pids);
+  return pids;
+}
+
 std::optional<ProcessUsage> UsageMeter::sample(Time now) {
   std::map<pid_t, std::uint64_t> ticks;
   std::uint64_t grown = 0;
   std::int64_t pages = 0;
   bool stopped = false;
-  std::vector<pid_t> pids{pid_};
-  // The list grows while it is walked: children are appended behind their parents.
-  for (std::size_t i = 0; i < pids.size(); ++i) {
-    const fs::path process = proc_ / std::to_string(pids[i]);
-    const auto reading = read_process(process);
+  for (const pid_t pid : family_of(pid_, proc_)) {
+    const auto reading = read_process(proc_ / std::to_string(pid));
     if (!reading) continue;
-    if (i == 0) stopped = reading->stopped;
-    append_children(process, pids);
-    const auto known = ticks_.find(pids[i]);
+    if (pid == pid_) stopped = reading->stopped;
+    const auto known = ticks_.find(pid);
     const std::uint64_t before = known == ticks_.end() ? 0 : known->second;
     // PU-1: fewer ticks than before mean that a new process has the pid. A process that has ended
     // is simply missing, and takes nothing away from the sum.
     if (reading->ticks > before) grown += reading->ticks - before;
     pages += reading->pages;
-    ticks[pids[i]] = reading->ticks;
+    ticks[pid] = reading->ticks;
   }
   const bool gone = ticks.empty();
   const auto last = std::exchange(sampled_, now);

@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <vector>
 
 #include "runtime/base/clock.h"
 
@@ -29,6 +30,11 @@ struct ProcessUsage {
 };
 
 inline constexpr std::size_t kUsageProcessesMax = 256;  // per rank; more are not looked at
+
+// A process, and behind it its descendants, each behind its parent; those whose parent has ended
+// are not among them. `proc` is /proc but in a test.
+std::vector<pid_t> family_of(pid_t first, const std::filesystem::path& proc = "/proc");
+
 inline constexpr Duration kSampleMax = std::chrono::milliseconds(1500);
 
 // Samples one process with its descendants. Used by one thread.

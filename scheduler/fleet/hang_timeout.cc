@@ -10,8 +10,8 @@ struct PhaseRule {
   Duration unknown;  // the deadline while nothing is known
   Duration floor = kHungFloorOfDisks;
 };
-constexpr PhaseRule kRules[] = {{"load", kHungAfterInLoad},
-                                {"restore", kHungAfterInLoad},
+constexpr PhaseRule kRules[] = {{"load", kHungAfterInLoad, kHungFloorOfLoads},
+                                {"restore", kHungAfterInLoad, kHungFloorOfLoads},
                                 {"save", kHungAfterInSave},
                                 {"record", kHungAfterInSave},
                                 {"publish", kHungAfterInSave, kHungAfterInSave},
@@ -33,6 +33,8 @@ std::optional<Duration> hang_timeout(std::string_view phase) {
   if (phase == "idle") return std::nullopt;
   return rule_of(phase).unknown;
 }
+
+bool happens_once(std::string_view phase) { return phase == "load" || phase == "restore"; }
 
 std::optional<Duration> hang_deadline(std::string_view phase, const PhaseHistory& history) {
   const std::optional<Duration> generous = hang_timeout(phase);

@@ -46,6 +46,7 @@ inline constexpr Duration kHungAfterInHandler = std::chrono::hours(24);
 inline constexpr int kHungFactor = 10;  // times the longest piece
 inline constexpr Duration kHungFloor = std::chrono::milliseconds(2500);
 inline constexpr Duration kHungFloorOfDisks = std::chrono::seconds(30);
+inline constexpr Duration kHungFloorOfLoads = std::chrono::minutes(5);
 inline constexpr Duration kHungFloorOfHandlers = std::chrono::minutes(10);
 inline constexpr std::uint64_t kPiecesKnown = 5;  // from so many on a kind of work is known
 inline constexpr Duration kHungStopped = std::chrono::seconds(2);  // HT-4
@@ -62,6 +63,9 @@ struct PhaseHistory {
 // link::Progress names it: "idle", "save", "handler" of a user's actor, or another, each of which
 // is work. nullopt: without limit.
 std::optional<Duration> hang_timeout(std::string_view phase);
+// Whether a process goes through the phase once. What it needs is then known from others of its
+// role, and from one of them: a load that is as quick as those before is hung after five minutes.
+bool happens_once(std::string_view phase);
 // The same, from what the phase has needed so far.
 std::optional<Duration> hang_deadline(std::string_view phase, const PhaseHistory& history);
 

@@ -294,7 +294,7 @@ std::string message(const Reason& reason, Time now) {
   return std::visit(Describe{now}, reason).message;
 }
 
-// A reason with another limit than the next try is over at that limit.
+// Some reasons have two times: `until` is the next try then, and the other one is the end.
 std::optional<Time> deadline_of(const Reason& reason) {
   return std::visit(
       []<class R>(const R& r) -> std::optional<Time> {

@@ -208,5 +208,20 @@ TEST(ControllerPrograms, NamesOfTandemAreNoNamesOfRoles) {
     EXPECT_FALSE(messages::check_role_name(bad)) << bad;
 }
 
+TEST(ControllerPrograms, ARunOfActorsAloneIsTakenUpWhenItGoesOn) {
+  World world;
+  JobShape shape = actors_alone(1);
+  shape.resume_dir = "runs/job-1";
+  const std::string queued = world.submit(shape);
+  world.must(CancelJob{queued});
+  EXPECT_TRUE(world.runs_taken_up.empty()) << "its former result stays";
+  EXPECT_STREQ(outcome_file(world.core.jobs().at(queued)), "resume.json");
+  world.node("a", 4);
+  const std::string job = world.submit(shape);
+  EXPECT_EQ(world.runs_taken_up, std::vector<std::string>{job});
+  world.submit(actors_alone(1));
+  EXPECT_EQ(world.runs_taken_up.size(), 1u) << "a new run";
+}
+
 }  // namespace
 }  // namespace tandem::controller

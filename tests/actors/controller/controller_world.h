@@ -150,6 +150,7 @@ class World {
   std::set<std::string> results;                          // jobs whose result.json was written
   std::map<std::string, std::vector<TellExchange>> told;  // by job
   std::set<std::string> exchanges;
+  std::vector<std::string> runs_taken_up;  // of jobs of actors alone
   std::vector<Announce> announced;
   std::multiset<Time> wakes;
   std::vector<RefuseNode> nodes_refused;
@@ -195,6 +196,7 @@ class World {
     EXPECT_TRUE(results.insert(write.job).second);
   }
   void apply(const OpenExchange& open) { EXPECT_TRUE(exchanges.insert(open.job).second); }
+  void apply(const TakeUpRun& take) { runs_taken_up.push_back(take.job); }
   void apply(const TellExchange& tell) {
     EXPECT_TRUE(exchanges.contains(tell.job));
     told[tell.job].push_back(tell);

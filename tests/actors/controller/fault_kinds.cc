@@ -74,7 +74,11 @@ bool agent_death(const Stricken& at, const Fault& fault) {
   if (!host) return false;
   // Until the next agent is known, nobody can end a process that hangs or has lost its link.
   at.cluster.hide(*host, lasts(fault));
-  at.cluster.node(*host)->kill_agent();
+  const auto agent = at.cluster.node(*host)->kill_agent();
+  // The controller that an agent keeps sees the end of its process before that of its link.
+  const bool is_kept = fault.target / hosts.size() % 2 == 0;
+  if (agent && is_kept && !at.cluster.network().conditions().remote)
+    at.cluster.tell_of_ended_agent(*host, *agent);
   later(at, lasts(fault), [&cluster = at.cluster, host = *host] {
     if (SimulatedNode* const node = cluster.node(host)) node->start_agent();
   });

@@ -93,6 +93,9 @@ class NoAgent : public ReadyJob {
 };
 
 TEST_F(NoAgent, ItsLinkedRanksWorkOnAndTheNextAgentHasThem) {
+  const std::size_t said = world.announced.size();
+  world.must(NodeDown{"a", world.nodes.at("a").incarnation});  // of the process, and of the link
+  EXPECT_EQ(world.announced.size(), said);
   pass(2min);
   EXPECT_EQ(world.state(job), JobState::kRunning);
   for (const auto& [id, node] : lived) EXPECT_EQ(world.state_of(id.actor), ActorState::kReady);

@@ -38,11 +38,12 @@ SimulatedNode::SimulatedNode(World world, const std::string& name, double cpus,
 
 SimulatedNode::~SimulatedNode() { kill_agent(); }
 
-void SimulatedNode::kill_agent() {
+std::optional<Incarnation> SimulatedNode::kill_agent() {
   const auto ended = std::exchange(agent_, nullptr);
-  if (!ended) return;
+  if (!ended) return std::nullopt;
   world_.network.cut(ended->peer);
   ended->system.reset();
+  return ended->peer.incarnation;
 }
 
 std::function<void()> SimulatedNode::stop_agent() {

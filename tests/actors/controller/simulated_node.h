@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "runtime/actor/system.h"
@@ -34,7 +35,8 @@ class SimulatedNode {
   const SimulatedMachine& machine() const { return *machine_; }
   bool has_agent() const { return agent_ != nullptr; }
   void start_agent();  // nothing where there is one
-  void kill_agent();
+  // Returns the agent's incarnation; nothing where there was none.
+  std::optional<Incarnation> kill_agent();
   // SIGSTOP; the call of the result is SIGCONT, and does nothing where that agent has ended.
   std::function<void()> stop_agent();
 

@@ -82,6 +82,10 @@ class SimulatedCluster {
   SimulatedProcess* process_of(const node::RankId& rank);  // null: it does not run
   // From now on for so long the controller may not know what lives on the host.
   void hide(const std::string& host, Duration time);
+  // The agent's process is seen to have ended; nothing happens while there is no controller.
+  void tell_of_ended_agent(const std::string& host, Incarnation agent) {
+    if (news_) news_->tell(NodeDown{host, agent, /*died=*/true});
+  }
 
   // Runs until `done`, or until `limit` of virtual time has passed; returns done().
   bool run_until(const std::function<bool()>& done, Duration limit);

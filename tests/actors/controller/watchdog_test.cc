@@ -9,6 +9,7 @@
 #include "runtime/actor/simulated_executor.h"
 #include "runtime/actor/system.h"
 #include "runtime/base/log.h"
+#include "scheduler/fleet/hang_timeout.h"
 
 namespace tandem::controller {
 namespace {
@@ -107,6 +108,31 @@ TEST_F(WatchdogTest, AHangDoublesTheDeadlineOfThatWorkInThatRoleAlone_HT3) {
   peers_.clear();
   rank("job/rollout/1", 2, 5s);
   EXPECT_EQ(look().size(), 1u);
+}
+
+TEST_F(WatchdogTest, ALoadIsMeasuredByThoseOfItsRoleBefore) {
+  const auto begin = [&](const std::string& actor, std::uint64_t incarnation,
+                         const char* phase) -> link::ProgressReport& {
+    link::ProgressReport& told = rank(actor, incarnation, 0ms).progress;
+    told = {.counter = 2, .phase = phase, .since = executor_.now()};
+    return told;
+  };
+  begin("job/learner/0", 1, "load");
+  look();
+  EXPECT_EQ(work().at("job/learner/0").hung_at - executor_.now(), scheduler::kHungAfterInLoad);
+  executor_.run_until([] { return false; }, 39s);
+  peers_.at(0).progress.phase = "train";
+  look();
+  peers_.clear();
+  begin("job/learner/0", 2, "load");
+  begin("job/rollout/0", 3, "load");
+  look();
+  const WorkByActor found = work();
+  const Duration longest = found.at("job/learner/0").hung_at - executor_.now();
+  EXPECT_GE(longest, 10 * 39s);
+  EXPECT_LE(longest, 10 * 41s);
+  EXPECT_EQ(found.at("job/rollout/0").hung_at - executor_.now(), scheduler::kHungAfterInLoad)
+      << "nothing is known of rollouts";
 }
 
 TEST_F(WatchdogTest, TellsWhenTheWorkOfAnActorWouldCountAsHung) {

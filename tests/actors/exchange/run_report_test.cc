@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "actors/exchange/evaluation_parts.h"
 #include "actors/exchange/work_totals.h"
 #include "tests/actors/exchange/exchange_stage.h"
 
@@ -126,7 +127,8 @@ TEST(RunReport, AnEvaluationIsFollowedToTheActorThatHasPartOfIt) {
   };
   EXPECT_EQ(now().waits_for, kRollout.name + " to generate 8 prompts");
   EXPECT_NEAR(now().since_s, 3, 0.1);
-  EXPECT_NEAR(now().deadline_s.value_or(0), seconds(stage.job.exchange.rollout_lease) - 3, 0.1);
+  const Duration lease = stage.job.exchange.rollout_lease;
+  EXPECT_NEAR(now().deadline_s.value_or(0), seconds(lease + lease / kPartLooks) - 3, 0.1);
   const auto works = Stage::only<messages::Evaluate>(stage.to_rollout);
   messages::Evaluated all{.from = kRollout, .evaluation = works.at(0).evaluation};
   for (std::int32_t index = 0; index < 8; ++index) all.completions.push_back({.index = index});

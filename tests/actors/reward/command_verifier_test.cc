@@ -12,7 +12,6 @@
 #include <condition_variable>
 #include <filesystem>
 #include <fstream>
-#include <future>
 #include <mutex>
 #include <thread>
 
@@ -577,23 +576,6 @@ TEST(CommandVerifier, AProgramDiesWithAProcessThatIsKilled) {
   while ((ended = waitpid(orphan, nullptr, WNOHANG)) == 0 && steady_now() < end) sched_yield();
   EXPECT_EQ(ended, orphan) << "no orphan";
   if (ended == 0) kill(orphan, SIGKILL);
-}
-
-// The kernel takes the end of the thread that started a program for that of its process.
-TEST(LineChild, OutlivesTheThreadThatAsksForIt) {
-  link::IoThread io;
-  std::promise<std::string> said;
-  std::unique_ptr<node::LineChild> child;
-  std::thread([&] {
-    child = node::process_spawner(io)(
-                {.argv = {"cat"}}, {.line = [&](std::string l) { said.set_value(l); },
-                                    .ended = [&](node::ChildEnd end) { said.set_value(end.why); }})
-                .value();
-  }).join();
-  child->write_line("still here");
-  auto answer = said.get_future();
-  ASSERT_EQ(answer.wait_for(20s), std::future_status::ready);
-  EXPECT_EQ(answer.get(), "still here");
 }
 
 }  // namespace

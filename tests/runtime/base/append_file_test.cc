@@ -63,11 +63,13 @@ TEST(WaitsForDisk, IfItIsFullOrCannotBeWrittenForNow) {
     EXPECT_TRUE(waits_for_disk({.message = "", .os_error = reason})) << reason;
     EXPECT_STREQ(awaited_of_disk({.message = "", .os_error = reason}), "there is room");
   }
-  for (const int reason : {EROFS, EIO}) {
+  for (const int reason : {EROFS, EIO, ESTALE, ETIMEDOUT}) {
     EXPECT_TRUE(waits_for_disk({.message = "", .os_error = reason})) << reason;
     EXPECT_STREQ(awaited_of_disk({.message = "", .os_error = reason}),
                  "the disk can be written again");
   }
+  for (const int reason : {EMFILE, ENFILE})
+    EXPECT_TRUE(waits_for_disk({.message = "", .os_error = reason})) << reason;
   for (const int reason : {0, ENOENT, EACCES, EBADF})
     EXPECT_FALSE(waits_for_disk({.message = "", .os_error = reason})) << reason;
 }

@@ -96,6 +96,22 @@ TEST(Link, LK_5_a_connection_that_ends_in_silence_is_not_the_end_of_its_client) 
   EXPECT_TRUE(server.log.downs().empty());
 }
 
+// Also where silence is told before that end is: the process is not waited for as a silent one.
+TEST(Link, LK_5_a_client_that_ends_its_connection_while_it_is_heard_has_ended) {
+  LinkOptions options = quick();
+  options.remote_peer_timeout = milliseconds(2000);
+  options.remote_disconnect_grace = milliseconds(3000);
+  options.remote_grace = seconds(60);
+  Server server(here(), 1, options);
+  std::optional<Mute> mute(std::in_place, server, true);
+  ASSERT_TRUE(server.log.wait([](Log& log) { return log.ups_ == 1; }));
+  mute.reset();
+  ASSERT_TRUE(
+      server.log.wait([](Log& log) { return !log.silences_.empty() || !log.downs_.empty(); }));
+  ASSERT_EQ(server.log.downs().size(), 1u);
+  EXPECT_EQ(server.log.downs()[0].reason, Down::Reason::kDisconnected);
+}
+
 // The server says nothing to a client that it does not hear, though the client may hear it: else
 // the client would work on for ever while others take its place.
 TEST(Link, LK_5_a_silent_client_is_told_nothing) {

@@ -38,6 +38,8 @@ TEST(HangTimeout, QuickWorkThatIsKnownIsMissedWithinThreeSeconds) {
   EXPECT_EQ(hang_deadline("commit", known(50ms)), 30s) << "it goes over all weights at once";
   EXPECT_EQ(hang_deadline("train_gang", known(50ms)), 60s) << "it waits for other ranks as well";
   EXPECT_EQ(hang_deadline("publish", known(50ms)), 15min) << "it may wait for a free place";
+  EXPECT_EQ(hang_deadline("load", known(2s)), 5min) << "the next one may find a busy disk";
+  EXPECT_EQ(hang_deadline("restore", known(100s)), 1000s);
   EXPECT_EQ(hang_deadline("handler", {}), 24h);
   EXPECT_EQ(hang_deadline("handler", known(1ms)), 10min) << "a user's actor may do anything";
   EXPECT_EQ(hang_deadline("handler", known(2min)), 20min);
