@@ -150,7 +150,7 @@ void WaitList::add_checkpoint() {
 }
 
 // The evaluation, and the actor that it waits for: the rollout whose deadline comes first, else the
-// first reward actor that has some of it.
+// first other actor that has some of it.
 void WaitList::add_evaluation(const Evaluation& evaluation) {
   std::optional<std::pair<Time, std::string>> first;
   for (const auto& [name, rollout] : view_.facts.workers.rollouts())
@@ -170,10 +170,11 @@ void WaitList::add_evaluation(const Evaluation& evaluation) {
                since(view_.seen.workers.by_actor.at(first->second).part_since),
                "without a token or an answer until then it is ended, and another one asked",
                deadline_s);
-  for (const auto& [name, reward] : view_.facts.workers.of(messages::Role::kReward))
-    if (evaluation.held_by(name))
-      return add(who, name + " to score its completions",
-                 since(view_.seen.workers.by_actor.at(name).worked), "");
+  for (const auto& [role, workers] : view_.facts.workers.by_role)
+    for (const auto& [name, worker] : workers)
+      if (evaluation.held_by(name))
+        return add(who, name + " to score its completions",
+                   since(view_.seen.workers.by_actor.at(name).worked), "");
 }
 
 // Why no batch is formed. An evaluation takes its share of the rollouts, or all of them once groups
