@@ -92,6 +92,6 @@ void ProcessExecutor::jump(Duration forward) {
   }
 }
 
-std::uint64_t ProcessExecutor::handled() const { return state_->handled; }
+std::uint64_t ProcessExecutor::messages_handled() const { return state_->handled; }
 
 }  // namespace tandem::controller

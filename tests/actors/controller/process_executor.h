@@ -40,7 +40,7 @@ class ProcessExecutor final : public actor::Executor {
   // The process's clock is so much later from now on; timers of that time are due at once.
   void jump(Duration forward);
   // Grows with each message and turn that the process has handled.
-  std::uint64_t handled() const;
+  std::uint64_t messages_handled() const;
 
  private:
   struct Timer {

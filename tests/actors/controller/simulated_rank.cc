@@ -424,7 +424,7 @@ class RankProcess final : public SimulatedProcess {
     const auto progress = [weak, of] {
       const SharedProcess process = weak.lock();
       const bool hangs = process && process->hangs > 0 && of == Of::kOurs;
-      const std::uint64_t handled = process ? process->executor.handled() : 0;
+      const std::uint64_t handled = process ? process->executor.messages_handled() : 0;
       const bool known = process && process->id.incarnation.value % 2 == 0;
       return link::ProgressReport{.counter = handled,
                                   .phase = hangs ? "train" : "idle",
