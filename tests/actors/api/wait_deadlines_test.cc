@@ -29,7 +29,8 @@ TEST(WaitDeadlines, AStateWithATimerEndsByIt) {
   EXPECT_EQ(deadline_of(actor, kWork), kAsked + 300s);
   actor.status.reason = scheduler::WaitingForSpawn{"node"};
   EXPECT_EQ(deadline_of(actor, kWork), kAsked + 115s);
-  actor.status = {.state = ActorState::kStopping, .since = kAsked, .reason = scheduler::ScaleDown{}};
+  actor.status = {
+      .state = ActorState::kStopping, .since = kAsked, .reason = scheduler::ScaleDown{}};
   actor.kill_deadline = kAsked + 3s;
   EXPECT_EQ(deadline_of(actor, kWork), kAsked + 3s);
   actor.ranks.push_back({.alive = true, .end_unheard = true});
