@@ -90,7 +90,7 @@ void DurableState::on(const ActorEnded& event) {
   if (!known_.contains(of)) return;
   const auto it = actors_.find(event.actor);
   const bool known = it != actors_.end() && it->second.started.incarnation == event.incarnation;
-  // What has finished has no deaths: events() would not give this one.
+  // No death is kept of an actor that has finished: a state that is written anew would lack it.
   if (!known && it != actors_.end() && it->second.finished) return;
   if (known && event.how == ActorEnd::kFinished)
     it->second.finished = true;

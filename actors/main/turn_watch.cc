@@ -54,8 +54,8 @@ TurnWatch::Reading::~Reading() {
   if (progress_of_thread) progress_of_thread->enter(kTurn, steady_now());
 }
 
-// What handlers have needed on one thread is known for all threads. Of a reading nothing is: each
-// reads something else.
+// Handlers are measured by the longest one of all threads. A reading is not measured by those
+// before it, since each reads something else.
 std::optional<Duration> TurnWatch::hung(Time now) {
   std::vector<link::ProgressReport> reports;
   scheduler::PhaseHistory turns;

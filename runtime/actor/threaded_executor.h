@@ -18,8 +18,8 @@ namespace tandem::actor {
 
 class ThreadedExecutor final : public Executor {
  public:
-  // What a thread is at: it begins to run an actor, or the function of a timer that is due; the
-  // actor has handled a message; or the thread is free again.
+  // kBegins: the thread begins to run an actor, or the function of a due timer. kHandled: that
+  // actor has handled a message. kFree: the thread has ended that run.
   enum class Step { kBegins, kHandled, kFree };
   // Hears of each step on the thread that takes it. The threads are counted from 0.
   using OnTurn = std::function<void(int thread, Step step)>;

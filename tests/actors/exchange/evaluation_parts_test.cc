@@ -9,12 +9,17 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Without a limit such an evaluation would hold up the end of the run for ever.
-TEST(EvaluationParts, ARolloutThatHasLostPromptsOfAnEvaluationIsEndedAndAnotherAsked) {
+// It begins with an evaluation of six prompts.
+controller::SimulatedJob evaluated_job() {
   controller::SimulatedJob job = controller::plain_job(1);
   job.validation_prompts = 6;
   job.exchange.rollout_lease = 30s;
-  Stage stage(job);
+  return job;
+}
+
+// Without a limit such an evaluation would hold up the end of the run for ever.
+TEST(EvaluationParts, ARolloutThatHasLostPromptsOfAnEvaluationIsEndedAndAnotherAsked) {
+  Stage stage(evaluated_job());
   stage.begin();
   ASSERT_EQ(Stage::only<messages::Evaluate>(stage.to_rollout).size(), 1u);
   stage.run(29s);
@@ -34,10 +39,7 @@ TEST(EvaluationParts, ARolloutThatHasLostPromptsOfAnEvaluationIsEndedAndAnotherA
 }
 
 TEST(EvaluationParts, ARolloutThatCannotBeginAnEvaluationYetIsWaitedFor) {
-  controller::SimulatedJob job = controller::plain_job(1);
-  job.validation_prompts = 6;
-  job.exchange.rollout_lease = 30s;
-  Stage stage(job);
+  Stage stage(evaluated_job());
   stage.begin();
   for (int i = 0; i < 8; ++i) {
     stage.tell(messages::RolloutStats{.from = kRollout, .missing = PolicyVersion{0}});
