@@ -105,9 +105,12 @@ class Exchange {
       while (fits && stream->fd && !is_open_elsewhere(stream->fd)) fits = take(*stream);
     return fits;
   }
-  // A pipe that is empty and has a writer: a process has outlived the sandbox.
+  // A pipe that is empty and keeps a writer: a process has outlived the sandbox. A process that
+  // another thread of ours is starting has copies of all our pipes until it becomes its program.
   bool has_survivor() const {
-    return is_open_elsewhere(output_.fd) || is_open_elsewhere(errors_.fd);
+    constexpr int kStartsWithinMs = 2000;
+    return is_open_elsewhere(output_.fd, kStartsWithinMs) ||
+           is_open_elsewhere(errors_.fd, kStartsWithinMs);
   }
 
   std::string output() { return std::move(output_.text); }
@@ -119,9 +122,9 @@ class Exchange {
     std::string text;
   };
 
-  static bool is_open_elsewhere(const OwnedFd& fd) {
+  static bool is_open_elsewhere(const OwnedFd& fd, int within_ms = 0) {
     pollfd pipe{.fd = fd.get(), .events = POLLIN, .revents = 0};
-    return fd && poll(&pipe, 1, 0) == 0;
+    return fd && poll(&pipe, 1, within_ms) == 0;
   }
 
   bool take(Stream& stream) {

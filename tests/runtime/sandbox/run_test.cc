@@ -3,11 +3,14 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "runtime/base/file.h"
 #include "runtime/sandbox/probe.h"
@@ -47,6 +50,24 @@ TEST_F(RunTest, InputGoesInAndOutputComesBack) {
   EXPECT_EQ(outcome.output, input);
   EXPECT_EQ(outcome.errors, "problem\n");
   EXPECT_GT(outcome.memory_bytes_peak, 0u);
+}
+
+// Another thread starts processes, each of which has copies of all pipes for a moment.
+TEST_F(RunTest, AProcessThatIsBeingStartedElsewhereIsNoSurvivor) {
+  std::atomic<bool> done = false;
+  std::thread starter([&] {
+    while (!done) {
+      const pid_t pid = fork();
+      if (pid == 0) {
+        usleep(50'000);  // as long as a start takes on a busy machine
+        _exit(0);
+      }
+      waitpid(pid, nullptr, 0);
+    }
+  });
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(shell("echo out").output, "out\n");
+  done = true;
+  starter.join();
 }
 
 TEST_F(RunTest, AProgramThatReadsNothingEndsAsItEnds) {
