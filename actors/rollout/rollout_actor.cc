@@ -17,6 +17,7 @@
 #include "runtime/base/file.h"
 #include "runtime/base/log.h"
 #include "runtime/wire/codec.h"
+#include "scheduler/fleet/hang_timeout.h"
 
 namespace tandem::rollout {
 namespace {
@@ -84,7 +85,9 @@ void RolloutActor::handle(actor::Context& cx, MeetAgain) {
   advance_later(cx, Duration{0});
 }
 
+// An engine that was idle is at work as soon as it takes prompts, so that a hang in one is noticed.
 void RolloutActor::handle(actor::Context& cx, messages::Assign assign) {
+  note(scheduler::kSubmitPhase, cx.now());
   for (messages::GroupWork& work : assign.groups) {
     held_.lease(work.group, work.attempt);
     engine_->submit(std::move(work));
@@ -95,6 +98,7 @@ void RolloutActor::handle(actor::Context& cx, messages::Assign assign) {
 }
 
 void RolloutActor::handle(actor::Context& cx, messages::Evaluate evaluate) {
+  note(scheduler::kSubmitPhase, cx.now());
   engine_->submit(std::move(evaluate));
   collect(cx);
   advance_later(cx, Duration{0});
@@ -157,7 +161,7 @@ void RolloutActor::advance(actor::Context& cx) {
 
 Duration RolloutActor::step_engine(actor::Context& cx) {
   const Time before = cx.now();
-  note("decode", before);
+  note(scheduler::kDecodePhase, before);
   const Duration simulated = engine_->step();
   busy_seconds_ += seconds(simulated + (cx.now() - before));
   if (!generated_ && engine_->stats().generation_tokens > 0) {
@@ -175,6 +179,7 @@ std::optional<PolicyVersion> RolloutActor::wish() {
 }
 
 void RolloutActor::begin_update(actor::Context& cx, PolicyVersion version) {
+  note("update", cx.now());
   if (copying_ || (in_place_ && !let_go_)) weights_->cancel();
   copying_ = let_go_ = false;
   updating_.reset();
@@ -256,6 +261,7 @@ std::span<const std::byte> RolloutActor::arrived() const {
 }
 
 Duration RolloutActor::install(actor::Context& cx) {
+  note("update", cx.now());
   const std::span<const std::byte> arena = arrived();
   if (in_place_ && arena.empty()) {
     retry_update(cx, *updating_,

@@ -84,8 +84,9 @@ class RolloutActor {
   struct Connections {
     actor::Ref<messages::RolloutEvents> exchange;
     payload::PayloadWriter write;
-    // This function is told the actor's phase ("idle", "decode", "update") at least once per step;
-    // may be empty.
+    // This function is told the actor's phase ("idle", "submit", "decode", "update") at least once
+    // per step; may be empty. A hang in "submit" or "decode" is put down to the prompts, so weights
+    // are never read or installed in these.
     std::function<void(const char* phase, Time now)> progress;
   };
   // `weights` is shared with the actor that leads the subscriber's part in broadcasts, if there is

@@ -4,21 +4,22 @@
 // A kind of work that has been seen a few times has a deadline that follows from it: ten times its
 // longest piece, and at least 2.5 s. A hang of quick work is so found after some three seconds. Ten
 // times, because pieces of one kind differ: the last batch of a step is smaller than the others, a
-// prompt longer, and on a machine that does other work as well each takes several times as long.
-// At least 2.5 s, because a garbage collection, a page that is read from a disk or a lazy load of a
+// prompt longer, and on a machine that does other work as well each takes several times as long. At
+// least 2.5 s, because a garbage collection, a page that is read from a disk or a lazy load of a
 // GPU's code takes a second anywhere, and a hang that is found within three is found soon enough.
 // Work that waits for a disk or a network has at least 30 s: a disk that others keep busy lets a
 // single sync wait for many seconds, and nothing is wrong. Time for which a process was stopped or
 // its threads waited for a processor is not counted (runtime/link/progress.h, PS-1). The end of a
 // learner's update ("commit": optimizer, publication, checksum) goes over all weights in one long
-// piece, and has at least 30 s too. A publication of weights ("publish") may wait for a free place
-// as long as its own timeout says, and so always has the deadline of a save. In a gang of several
-// ranks ("train_gang") the learner's work includes waits for the other ranks, and so it always has
-// the generous deadline. What is not known yet has a generous deadline, which is also the limit of
-// all others. A handler of a user's actor may do anything, so that quick ones say little about the
-// next: it has at least ten minutes, and a day at first. The same rule serves a controller and a
-// node's agent, which watch the turns of their own actors ("turn"): these write to disks, and the
-// first ones may read all data of a job.
+// piece, and has at least 30 s too. So has a rollout that takes prompts ("submit"): one prompt may
+// be ten thousand times as long as the others. A publication of weights ("publish") may wait for a
+// free place as long as its own timeout says, and so always has the deadline of a save. In a gang
+// of several ranks ("train_gang") the learner's work includes waits for the other ranks, and so it
+// always has the generous deadline. What is not known yet has a generous deadline, which is also
+// the limit of all others. A handler of a user's actor may do anything, so that quick ones say
+// little about the next: it has at least ten minutes, and a day at first. The same rule serves a
+// controller and a node's agent, which watch the turns of their own actors ("turn"): these write to
+// disks, and the first ones may read all data of a job.
 //
 //   HT-1  An idle process never counts as hung, however long it waits for others (but HT-4).
 //   HT-2  A deadline is never shorter than ten times the longest piece, unless the generous one is.
@@ -50,6 +51,10 @@ inline constexpr Duration kHungFloorOfLoads = std::chrono::minutes(5);
 inline constexpr Duration kHungFloorOfHandlers = std::chrono::minutes(10);
 inline constexpr std::uint64_t kPiecesKnown = 5;  // from so many on a kind of work is known
 inline constexpr Duration kHungStopped = std::chrono::seconds(2);  // HT-4
+
+// The kinds of work in which a prompt may make a rollout hang: it takes prompts, it generates.
+inline constexpr const char* kSubmitPhase = "submit";
+inline constexpr const char* kDecodePhase = "decode";
 
 // A process works in pieces, such as one training step, and each kind of work is a phase. This is
 // what the pieces of its present phase have needed so far.

@@ -130,7 +130,7 @@ struct Fixture {
               .exchange =
                   actor::Ref<messages::RolloutEvents>({"exchange/j", Incarnation{1}}, heard_target),
               .write = [this](auto batch, auto done) { store.write(std::move(batch), done); },
-              .progress = [this](const char*, Time) { ++beats; }});
+              .progress = [this](const char* phase, Time) { phases.emplace_back(phase); }});
     });
     EXPECT_EQ(ref.tell(StartRollout{actor::narrow<std::variant<Step>>(ref)}), Delivery::kAccepted);
   }
@@ -191,7 +191,7 @@ struct Fixture {
   std::shared_ptr<Heard> heard = std::make_shared<Heard>();
   Store store{};
   actor::Ref<RolloutActor::Inbox> ref;
-  int beats = 0;
+  std::vector<std::string> phases;  // as the actor told them
 };
 
 }  // namespace tandem::rollout

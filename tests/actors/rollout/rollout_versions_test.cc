@@ -36,6 +36,30 @@ TEST(RolloutVersions, AVersionThatLiesInPlaceIsHeldUntilItIsInstalled) {
   EXPECT_EQ(*f.weight_calls, (std::vector<std::string>{"begin 0", "held", "cancel"}));
 }
 
+// A hang counts against the prompts by its phase, and weights are no prompts.
+TEST(RolloutVersions, PromptsAndWeightsHavePhasesOfTheirOwn) {
+  FakeEngineConfig engine = Fixture::engine_config();
+  engine.engine.partial_rollout = false;
+  engine.long_every = 1;
+  Fixture f(1, engine);
+  const auto installs = [&](std::size_t count) {
+    return f.executor.run_until([&] { return f.heard->all<messages::Installed>().size() == count; },
+                                1s);
+  };
+  f.publish(kV0, kV0);
+  ASSERT_TRUE(installs(1));
+  f.executor.run_until([] { return false; }, 10ms);
+  ASSERT_EQ(f.phases.back(), "idle");
+  f.phases.clear();
+  f.assign(1, 1);
+  f.executor.run_until([] { return false; }, 4ms);  // it runs
+  EXPECT_EQ(f.phases.front(), "submit") << "the engine was idle";
+  EXPECT_EQ(f.phases.back(), "decode");
+  f.publish(kV1, kV0);
+  ASSERT_TRUE(installs(2));
+  EXPECT_EQ(f.phases.back(), "update") << "the version was whole long before its install";
+}
+
 // A publisher may need the place while sequences run for minutes before the update.
 TEST(RolloutVersions, AVersionThatLiesInPlaceIsNotHeldWhileTheUpdateWaits) {
   FakeEngineConfig engine = Fixture::engine_config();

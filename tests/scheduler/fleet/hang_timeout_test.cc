@@ -13,8 +13,8 @@ TEST(HangTimeout, HT1AnIdleProcessMayWaitForEver) {
 }
 
 TEST(HangTimeout, WorkOfWhichNothingIsKnownHasAMinuteAndASaveMore) {
-  for (const char* phase :
-       {"decode", "train", "update", "commit", "train_gang", "a phase of a later version"}) {
+  for (const char* phase : {"submit", "decode", "train", "update", "commit", "train_gang",
+                            "a phase of a later version"}) {
     EXPECT_FALSE(is_hung(phase, 60s - 1ns)) << phase;
     EXPECT_TRUE(is_hung(phase, 60s)) << phase;
   }
@@ -36,6 +36,7 @@ TEST(HangTimeout, QuickWorkThatIsKnownIsMissedWithinThreeSeconds) {
   EXPECT_FALSE(is_hung("decode", 59s, few)) << "the first pieces are no measure";
   EXPECT_EQ(hang_deadline("save", known(50ms)), 30s) << "a busy disk lets a sync wait for long";
   EXPECT_EQ(hang_deadline("commit", known(50ms)), 30s) << "it goes over all weights at once";
+  EXPECT_EQ(hang_deadline("submit", known(1ms)), 30s) << "the next prompt may be very long";
   EXPECT_EQ(hang_deadline("train_gang", known(50ms)), 60s) << "it waits for other ranks as well";
   EXPECT_EQ(hang_deadline("publish", known(50ms)), 15min) << "it may wait for a free place";
   EXPECT_EQ(hang_deadline("load", known(2s)), 5min) << "the next one may find a busy disk";
