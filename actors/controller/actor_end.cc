@@ -176,8 +176,8 @@ void rank_gone(Turn& turn, JobRecord& job, ActorRecord& actor, std::int32_t rank
       turn.send(FailAsks{{actor.name, actor.incarnation, rank}, cause});
     else if (!job.outcome)
       turn.send(TellExchange{
-          job.id,
-          messages::ActorDown{{actor.name, actor.incarnation}, cause, is_crash(*actor.ending)}});
+          job.id, messages::ActorDown{
+                      {actor.name, actor.incarnation}, cause, may_be_of_a_prompt(*actor.ending)}});
   }
   if (alive(actor))
     kill(turn, actor, scheduler::GangMemberDied{rank}, 0);

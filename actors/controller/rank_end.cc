@@ -2,6 +2,8 @@
 
 #include <csignal>
 
+#include "scheduler/fleet/hang_timeout.h"
+
 namespace tandem::controller {
 
 using scheduler::Reason;
@@ -44,6 +46,12 @@ bool is_crash(const Reason& reason) {
     default:
       return false;
   }
+}
+
+bool may_be_of_a_prompt(const Reason& reason) {
+  const auto* const hung = std::get_if<scheduler::Hung>(&reason);
+  if (!hung) return is_crash(reason);
+  return hung->phase == scheduler::kSubmitPhase || hung->phase == scheduler::kDecodePhase;
 }
 
 bool is_of_disk(const Reason& reason) {

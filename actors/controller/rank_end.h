@@ -25,6 +25,11 @@ bool explains(const scheduler::Reason& why, const scheduler::Reason& ending);
 // does. A kill, an exit code or an error that a rank reports may have its cause outside.
 bool is_crash(const scheduler::Reason& reason);
 
+// Whether a prompt may have ended the rollout: by a crash, or by a hang while the rollout took
+// prompts or generated. Its other work (a load, weights) does not depend on prompts, and a process
+// that a signal has stopped hangs in a phase of its own.
+bool may_be_of_a_prompt(const scheduler::Reason& reason);
+
 // Whether the start of an actor that has worked failed for want of a disk that can be written.
 bool is_of_disk(const scheduler::Reason& reason);
 

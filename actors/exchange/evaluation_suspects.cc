@@ -84,7 +84,7 @@ void quarantine_prompts(Turn& turn, const std::vector<std::int32_t>& suspects,
 
 std::string poison_text(const scheduler::Suspicion& suspicion, const std::string& cause) {
   return "poison_prompt: it was in " + std::to_string(suspicion.crashes) +
-         " crashes of the engines that generated it, " + std::to_string(suspicion.alone) +
+         " crashes or hangs of the engines that generated it, " + std::to_string(suspicion.alone) +
          " of them alone, and they work for other prompts; the last: " + cause;
 }
 

@@ -1,7 +1,8 @@
-// Groups that crash the rollout that generates them. A crash puts the groups that were held under
-// suspicion, the suspects are tried alone (generation.h), and the guilty one is discarded with the
-// reason poison_prompt, like any other group that is given up. What is evidence, and what is proof,
-// is in scheduler/fleet/suspects.h. Prompts of evaluations are in evaluation_suspects.h.
+// Groups that crash the rollout that generates them, or make it hang, which counts as a crash. A
+// crash puts the groups that were held under suspicion, the suspects are tried alone
+// (generation.h), and the guilty one is discarded with the reason poison_prompt, like any other
+// group that is given up. What is evidence, and what is proof, is in scheduler/fleet/suspects.h.
+// Prompts of evaluations are in evaluation_suspects.h.
 #pragma once
 
 #include <string>

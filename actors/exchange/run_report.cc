@@ -284,10 +284,10 @@ std::vector<messages::Wait> WaitList::all() {
     add(view_.config.job, "nothing, but its weights were not reproduced", 0, lineage_text(view_));
   if (const std::string suspects = suspects_text(view_); !suspects.empty())
     add(view_.config.job, suspects + " to be generated, alone", 0,
-        "engines that generated them have crashed; one that crashes an engine again is quarantined "
-        "as poison_prompt");
+        "engines that generated them have crashed or hung; one by which that happens again is "
+        "quarantined as poison_prompt");
   if (!view_.seen.quarantined.empty())
-    add(view_.config.job, "prompts that crash no engine", 0,
+    add(view_.config.job, "prompts that end no engine", 0,
         "the newest one is " + view_.seen.quarantined);
   add_learner();
   add_rollouts();

@@ -35,7 +35,8 @@ void condemn(Turn& turn, const ActorId& rollout, const std::string& why);
 // Takes these groups back from a worker, or everything where the list is empty.
 void hand_back(Turn& turn, const WorkerFacts& worker, std::vector<GroupId> groups);
 void expire_leases(Turn& turn);
-// Ends rollouts that have lost their prompts of evaluations (evaluation_parts.h).
+// Ends rollouts that have lost their prompts of evaluations (evaluation_parts.h). No prompt is
+// suspected of it: a rollout that hangs with prompts is at work, and the watchdog ends it before.
 void end_idle_holders(Turn& turn);
 // Takes the leases of silent workers back where another can have them.
 void relieve_silent(Turn& turn);

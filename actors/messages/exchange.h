@@ -31,7 +31,8 @@ namespace tandem::messages {
 struct ActorDown {
   ActorId who;
   std::string reason;
-  // Its process ended by a fault of its own, such as a bad access: nobody outside has killed it.
+  // Its process ended by a fault of its own, such as a bad access, or was ended because it hung at
+  // work on prompts: nobody outside has killed or stopped it.
   bool crashed = false;
 };
 

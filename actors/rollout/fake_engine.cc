@@ -48,6 +48,7 @@ bool FakeEngine::fails_by(const std::string& prompt) const {
 }
 
 void FakeEngine::fail() {
+  if (config_.hang) return config_.hang();
   cancel_all();
   events_.push_back(EngineFailed{{ErrorCode::kFailed, "the simulated logits are NaN"}});
 }

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -29,6 +30,7 @@ struct FakeEngineConfig {
   std::int32_t long_every = 0;    // 0: none
   std::string unservable_prompt;  // this prompt is refused as too long; empty: none is
   std::string failing_prompt;     // this prompt fails the engine (EN-5); empty: none does
+  std::function<void()> hang;     // called by that prompt in place of a failure; may be empty
   bool installs_in_place = false;
 };
 

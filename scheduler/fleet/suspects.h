@@ -3,8 +3,9 @@
 // be tried alone, and which one is guilty.
 //
 // Plain state of one job, changed by its exchange's events. The caller says which ends are crashes:
-// ends that only the process itself can have caused, never a kill from outside. A crash alone
-// proves nothing, since a broken GPU or a damaged library kills engines as well. So an item is
+// ends that the engine's own work can have caused, by a fault or by a hang, never a kill or a stop
+// from outside. A crash alone proves nothing, since a broken GPU or a damaged library kills engines
+// as well, and a machine that stands still for a while makes them hang. So an item is
 // guilty by its last crash when three things come together: no other work was in that engine; the
 // item has been in crashes before; and engines of that actor work for other items.
 //

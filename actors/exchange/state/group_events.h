@@ -89,8 +89,8 @@ struct LeaseReleased {  // the holder ended
 };
 TANDEM_WIRE(LeaseReleased, group, holder)
 
-// An engine has crashed by a fault of its own, and these groups are suspected of it
-// (scheduler/fleet/suspects.h).
+// An engine has crashed by a fault of its own, or hung at work on prompts, and these groups are
+// suspected of it (scheduler/fleet/suspects.h).
 struct EngineCrashed {
   ActorId who;
   std::string cause;            // for people

@@ -103,6 +103,30 @@ TEST_F(Failures, AFailureThatAnotherStartMayMendIsADeathLikeAnyOther) {  // RB-4
   EXPECT_EQ(count_told<messages::EndJob>(world, job), 0u);
 }
 
+// Whether a prompt is to be suspected of the rollout's end, which is a SIGKILL each time.
+TEST_F(Failures, AHangAtWorkOnPromptsCountsAsACrashAndOthersDoNot) {
+  const std::string rollout = named("rollout/0");
+  const auto counts = [&](const std::string& phase) {
+    world.now = world.now + 10min;  // its restarts are not used up
+    const node::RankId rank{rollout, world.record(rollout).incarnation, 0};
+    world.must(RankHung{.id = rank, .silent_s = 60, .phase = phase, .longest_s = 0.1});
+    world.obey();
+    bool crashed = false;
+    for (const TellExchange& tell : world.told.at(job))
+      if (const auto* down = std::get_if<messages::ActorDown>(&tell.message)) {
+        EXPECT_EQ(down->who.name, rollout);
+        crashed = down->crashed;
+      }
+    start_again(rollout);
+    return crashed;
+  };
+  EXPECT_TRUE(counts("decode"));
+  EXPECT_FALSE(counts("update")) << "it takes weights";
+  EXPECT_TRUE(counts("submit"));
+  for (const char* phase : {"load", "restore", "", "train"}) EXPECT_FALSE(counts(phase)) << phase;
+  EXPECT_FALSE(counts(std::string(scheduler::kStoppedPhase))) << "a signal from outside";
+}
+
 // More ends than the budgets of actor and role have, by both ways in which a start fails.
 TEST_F(Failures, AnActorThatHasWorkedWaitsForItsDisk) {  // RB-7
   const std::string learner = named("learner/0");

@@ -1,5 +1,5 @@
-// A prompt by which every engine fails, over the whole control plane: it is quarantined, the run
-// ends well, and under fixed_lag in the same weights whichever other processes are killed.
+// A prompt by which every engine fails, or hangs, over the whole control plane: it is quarantined,
+// the run ends well, and under fixed_lag in the same weights whichever other processes are killed.
 //
 // Tests scheduler/fleet/suspects.h, actors/exchange/quarantine.h,
 // actors/exchange/evaluation_suspects.h.
@@ -49,6 +49,19 @@ TEST(Quarantine, ADeadlyPromptCostsAFewCrashesAndNotTheRun) {
   });
 }
 
+// None of these engines tells anything: the watchdog finds that it hangs.
+TEST(Quarantine, APromptThatHangsEnginesCostsAFewHangsAndNotTheRun) {
+  for_seeds(12, [](std::uint64_t seed) {
+    SimulatedJob job = plain_job(seed);
+    job.deadly_position = 9;
+    job.deadly_hangs = true;
+    const Outcome outcome = outcome_of(job, seed, 1 + static_cast<std::int32_t>(seed % 3), 0);
+    EXPECT_GE(outcome.poisoned, 1);
+    EXPECT_GE(outcome.crashes, 2u);
+    EXPECT_LE(outcome.crashes, 4u * static_cast<std::size_t>(outcome.poisoned));
+  });
+}
+
 TEST(Quarantine, AtAFixedLagTheWeightsAreThoseOfARunThatNobodyDisturbs) {
   for_seeds(8, [](std::uint64_t seed) {
     SimulatedJob job = fixed_lag_job(seed, static_cast<std::int64_t>(seed % 4));
@@ -57,6 +70,8 @@ TEST(Quarantine, AtAFixedLagTheWeightsAreThoseOfARunThatNobodyDisturbs) {
     EXPECT_GE(alone.poisoned, 1);
     EXPECT_EQ(outcome_of(job, seed + 1, 3, 0).weights, alone.weights);
     EXPECT_EQ(outcome_of(job, seed + 2, 3, 6).weights, alone.weights) << "with kills from outside";
+    job.deadly_hangs = true;
+    EXPECT_EQ(outcome_of(job, seed + 3, 3, 2).weights, alone.weights) << "it hangs the engines";
   });
 }
 
@@ -66,6 +81,7 @@ TEST(Quarantine, ADeadlyPromptOfTheEvaluationsCostsAFewCrashesAndItsOwnScoresAlo
     SimulatedJob job = seed % 4 == 3 ? fixed_lag_job(seed, 2) : plain_job(seed);
     job.validation_prompts = seed % 3 == 0 ? 40 : 9;
     job.deadly_validation = 4;
+    job.deadly_hangs = seed % 4 == 1;
     job.exchange.test_freq = 5;
     job.exchange.evaluation.sampling.n = seed % 2 == 0 ? 1 : 3;
     job.replicas[messages::Role::kRollout] = 1 + static_cast<std::int32_t>(seed % 3);

@@ -12,6 +12,7 @@
 #include "runtime/base/json.h"
 #include "runtime/base/rng.h"
 #include "runtime/link/remote.h"
+#include "scheduler/fleet/hang_timeout.h"
 #include "tests/actors/controller/process_executor.h"
 #include "tests/actors/controller/simulated_broadcast.h"
 
@@ -41,7 +42,8 @@ struct Process {
   bool alive = true;
   bool linked = false;
   std::uint64_t link_changes = 0;
-  int hangs = 0;  // the actors do nothing while the links live
+  int hangs = 0;              // the actors do nothing while the links live
+  bool engine_hangs = false;  // the same, by a prompt and for ever
 
   // The way to the controller's process.
   static link::ParcelSender out(const std::weak_ptr<Process>& self) {
@@ -156,6 +158,13 @@ struct Built {
   std::function<void()> meet_again;  // a role that has failed hears nothing, and its process ends
 };
 
+// The turn that is under way goes on to its end.
+void hang(const std::weak_ptr<Process>& weak) {
+  const SharedProcess process = weak.lock();
+  process->executor.stop();
+  process->engine_hangs = true;
+}
+
 // The rank's part in broadcasts; nothing in a job without them.
 Built build_broadcast(const SharedProcess& process, const messages::StartRank& start) {
   if (!process->run->job.broadcasts) return {[] {}, [] {}};
@@ -190,11 +199,13 @@ Built build_rollout(const SharedProcess& process, const messages::StartRank& sta
       .exchange = process->remote<messages::RolloutEvents>(
           messages::exchange_port<messages::RolloutPeer>(start.job), process),
       .write = writer_of(process)};
+  const std::weak_ptr<Process> weak = process;
   const auto role = process->system->spawn<rollout::RolloutActor>("role", [=, run = process->run] {
     rollout::FakeEngineConfig engine = run->job.engine;
     if (run->job.prompts_unservable > 0) engine.unservable_prompt = kUnservablePrompt;
     if (run->job.deadly_position || run->job.deadly_validation)
       engine.failing_prompt = kDeadlyPrompt;
+    if (run->job.deadly_hangs) engine.hang = [weak] { hang(weak); };
     return std::make_unique<rollout::RolloutActor>(
         config, std::make_unique<rollout::FakeEngine>(engine),
         std::make_unique<SimulatedSubscriber>(run, config.self), connections);
@@ -424,10 +435,12 @@ class RankProcess final : public SimulatedProcess {
     const auto progress = [weak, of] {
       const SharedProcess process = weak.lock();
       const bool hangs = process && process->hangs > 0 && of == Of::kOurs;
+      std::string phase = hangs ? "train" : "idle";
+      if (process && process->engine_hangs) phase = scheduler::kDecodePhase;
       const std::uint64_t handled = process ? process->executor.messages_handled() : 0;
       const bool known = process && process->id.incarnation.value % 2 == 0;
       return link::ProgressReport{.counter = handled,
-                                  .phase = hangs ? "train" : "idle",
+                                  .phase = phase,
                                   .pieces = known ? handled : 0,
                                   .longest = std::chrono::milliseconds(100)};
     };

@@ -50,6 +50,7 @@ struct SimulatedJob {
   // The place in the run's sequence of a prompt by which every engine fails.
   std::optional<std::int64_t> deadly_position;
   std::optional<std::uint32_t> deadly_validation;  // the same for a validation prompt, by its index
+  bool deadly_hangs = false;  // engines hang by these prompts, in place of failing
   rollout::FakeEngineConfig engine;
   std::int32_t rollout_capacity = 0;  // 0: the actor's own default
   learner::FakeTrainerConfig trainer;
