@@ -16,6 +16,7 @@
 #include "actors/messages/rank.h"
 #include "runtime/base/clock.h"
 #include "runtime/node/agent_messages.h"
+#include "scheduler/fleet/hang_timeout.h"
 
 namespace tandem::controller {
 
@@ -108,7 +109,7 @@ inline constexpr Duration kRankSilenceMax = std::chrono::seconds(5);
 // How long an actor's processes may take from their start until each of them has reported: its link
 // is up, which is before it loads a model. The end of a process is reported at once, so this limit
 // ends only the wait for a process that lives and says nothing.
-inline constexpr Duration kReportWait = std::chrono::minutes(2);
+inline constexpr Duration kReportWait = scheduler::kHungAfterInConnect;
 
 using ControllerEvent =
     std::variant<SubmitJob, TakeUpJobs, ScaleRole, CancelJob, ForgetJob, CordonNode, UncordonNode,

@@ -132,7 +132,7 @@ class CagedProgram {
         words_(std::move(words)) {}
 
   int run() {
-    auto begun = RankSession::begin(words_, [this] { return idle(); },
+    auto begun = RankSession::begin(words_, [this] { return progress(); },
                                     {.parcel = [this](const auto& f) { return relay_.pass(f); },
                                      .up = [this](const link::Hello& c) { met(c); },
                                      .down = [this] { relay_.server_down(); }});
@@ -190,15 +190,15 @@ class CagedProgram {
     return actor.tell(messages::DrainProgram{kDrainAtSignalMs}) == actor::Delivery::kAccepted;
   }
 
-  // On the link's thread. An idle process never counts as hung (HT-1): this one only relays, and of
-  // the handlers behind it nothing is known here.
-  link::ProgressReport idle() {
-    if (const Time now = steady_now(); now - kept_ >= kKeepSockets) {
+  // On the link's thread.
+  link::ProgressReport progress() {
+    const Time now = steady_now();
+    if (now - kept_ >= kKeepSockets) {
       kept_ = now;
       if (const auto kept = folder_.keep(now); !kept)
         log::warn("event=sockets_lost message=\"{}\"", kept.error().message);
     }
-    return {.counter = 0, .phase = "idle", .since = steady_now()};
+    return relay_.progress(now);
   }
 
   link::SocketFolder folder_;

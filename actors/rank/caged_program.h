@@ -7,6 +7,9 @@
 //
 //   CG-1  The program knows neither the controller's address nor a key, and speaks to the
 //         controller as its own actor alone.
+//   CG-2  The rank's progress is the program's own, so that a program that hangs is found by the
+//         rule for programs without a sandbox (scheduler/fleet/hang_timeout.h); one that does not
+//         introduce itself is found as well.
 #pragma once
 
 #include <cstdint>

@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 
+#include <optional>
 #include <utility>
 
 namespace tandem::link {
@@ -31,6 +32,7 @@ Result<void> Relay::server_up(const Hello& server) {
   if (!made) return made.error();
   chmod(at_.path.c_str(), 0666);  // the peer may be another user; the folder keeps others out
   (*made)->start();
+  away_ = false;  // the peer is given time anew
   const std::lock_guard lock(mutex_);
   server_ = *std::move(made);
   return {};
@@ -53,6 +55,24 @@ Sent Relay::send(std::string frame) {
 Offer Relay::pass(const std::string& frame) {
   const Sent sent = send(frame);
   return sent == Sent::kFull || sent == Sent::kGone ? Offer::kLater : Offer::kTaken;
+}
+
+// A peer that has just come in has an empty phase until its first heartbeat.
+ProgressReport Relay::progress(Time now) {
+  std::optional<PeerStatus> here;
+  {
+    const std::lock_guard lock(mutex_);
+    if (server_) here = server_->status(peer_);
+  }
+  if (here && !here->progress.phase.empty()) {
+    away_ = false;
+    return std::move(here->progress);
+  }
+  if (!std::exchange(away_, true)) {
+    ++absences_;
+    away_since_ = now;
+  }
+  return absence_.look({.counter = absences_, .phase = "connect", .since = away_since_}, now);
 }
 
 ParcelSender Relay::to_peer() {

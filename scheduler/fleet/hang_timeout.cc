@@ -18,6 +18,7 @@ constexpr PhaseRule kRules[] = {{"load", kHungAfterInLoad, kHungFloorOfLoads},
                                 {"update", kHungAfter},
                                 {kSubmitPhase, kHungAfter},
                                 {"handler", kHungAfterInHandler, kHungFloorOfHandlers},
+                                {"connect", kHungAfterInConnect, kHungAfterInConnect},
                                 {"commit", kHungAfter},
                                 {"train_gang", kHungAfter, kHungAfter},
                                 {"turn", kHungAfterInLoad}};

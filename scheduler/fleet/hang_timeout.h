@@ -17,9 +17,11 @@
 // of several ranks ("train_gang") the learner's work includes waits for the other ranks, and so it
 // always has the generous deadline. What is not known yet has a generous deadline, which is also
 // the limit of all others. A handler of a user's actor may do anything, so that quick ones say
-// little about the next: it has at least ten minutes, and a day at first. The same rule serves a
-// controller and a node's agent, which watch the turns of their own actors ("turn"): these write to
-// disks, and the first ones may read all data of a job.
+// little about the next: it has at least ten minutes, and a day at first. A user's actor in a
+// sandbox has its link to the controller through another process; while it has none to that one
+// ("connect"), it has as long as any process of an actor has until its link is up. The same rule
+// serves a controller and a node's agent, which watch the turns of their own actors ("turn"): these
+// write to disks, and the first ones may read all data of a job.
 //
 //   HT-1  An idle process never counts as hung, however long it waits for others (but HT-4).
 //   HT-2  A deadline is never shorter than ten times the longest piece, unless the generous one is.
@@ -43,6 +45,7 @@ inline constexpr Duration kHungAfterInSave = std::chrono::minutes(15);
 // A model is read once in a process's life, perhaps over a network, and shows no progress.
 inline constexpr Duration kHungAfterInLoad = std::chrono::hours(1);
 inline constexpr Duration kHungAfterInHandler = std::chrono::hours(24);
+inline constexpr Duration kHungAfterInConnect = std::chrono::minutes(2);
 
 inline constexpr int kHungFactor = 10;  // times the longest piece
 inline constexpr Duration kHungFloor = std::chrono::milliseconds(2500);

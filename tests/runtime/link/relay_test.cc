@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <deque>
 #include <set>
+#include <thread>
 
 #include "tests/runtime/link/bindings.h"
 
@@ -39,7 +40,11 @@ class Seen {
 // A peer of the relay: tells what comes.
 class Dialler {
  public:
-  Dialler(const Endpoint& at, const std::string& name, std::uint64_t incarnation) {
+  // Without `work` it tells nothing of its progress.
+  Dialler(const Endpoint& at, const std::string& name, std::uint64_t incarnation,
+          const Progress* work = nullptr) {
+    LinkOptions options;
+    if (work) options.progress = [work] { return work->report(); };
     LinkCallbacks callbacks;
     callbacks.on_parcel = [this](const ActorId&, std::string& frame) {
       seen.add(frame);
@@ -53,7 +58,7 @@ class Dialler {
     };
     link = std::make_unique<LinkClient>(
         io_, Dial{at, std::nullopt},
-        Hello{.name = name, .incarnation = {incarnation}, .build = "b"}, LinkOptions{}, callbacks);
+        Hello{.name = name, .incarnation = {incarnation}, .build = "b"}, options, callbacks);
     link->start();
   }
   Seen seen;
@@ -107,6 +112,51 @@ TEST_F(RelayTest, AServerThatDiesAndTheNextOneShowAsThatToThePeer) {
   EXPECT_EQ(relay.pass("lost"), Offer::kLater);
   ASSERT_TRUE(relay.server_up(server(2)));
   EXPECT_EQ(peer.seen.next(), "up controller#2");
+}
+
+TEST_F(RelayTest, TheServerHearsOfThePeersWorkWhatThePeerTells_RY2) {
+  const auto hears = [&](const std::string& phase) {
+    const Time end = steady_now() + kHangs;
+    while (relay.progress(steady_now()).phase != phase) {
+      if (steady_now() > end) return false;
+      std::this_thread::yield();
+    }
+    return true;
+  };
+  ASSERT_TRUE(relay.server_up(server(1)));
+  EXPECT_TRUE(hears("connect"));
+  Progress work;
+  work.enter("handler", steady_now());
+  work.beat(steady_now());
+  Dialler peer(at, "job/counter/0", 3, &work);
+  EXPECT_TRUE(hears("handler"));
+  const ProgressReport heard = relay.progress(steady_now());
+  EXPECT_EQ(heard.counter, work.report().counter);
+  EXPECT_EQ(heard.pieces, 1u);
+  EXPECT_EQ(heard.longest, work.report().longest);
+  work.enter("idle", steady_now());
+  EXPECT_TRUE(hears("idle"));
+  peer.link->close(kHangs);
+  EXPECT_TRUE(hears("connect"));
+}
+
+TEST_F(RelayTest, APeerThatIsAwayIsStillUntilTheNextServerIsUp_RY2) {
+  Time now = Time{} + std::chrono::hours(1);
+  ASSERT_TRUE(relay.server_up(server(1)));
+  EXPECT_EQ(relay.progress(now).still, Duration::zero());
+  now = now + std::chrono::milliseconds(300);
+  const ProgressReport away = relay.progress(now);
+  EXPECT_EQ(away.phase, "connect");
+  EXPECT_EQ(away.still, std::chrono::milliseconds(300));
+  EXPECT_EQ(now - away.since, std::chrono::milliseconds(300));
+  Dialler silent(at, "job/counter/0", 3);
+  EXPECT_EQ(silent.seen.next(), "up controller#1");
+  EXPECT_EQ(relay.progress(now + std::chrono::milliseconds(100)).still,
+            std::chrono::milliseconds(400))
+      << "it has told nothing";
+  relay.server_down();
+  ASSERT_TRUE(relay.server_up(server(2)));
+  EXPECT_EQ(relay.progress(now + std::chrono::milliseconds(200)).still, Duration::zero());
 }
 
 }  // namespace

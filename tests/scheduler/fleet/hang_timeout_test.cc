@@ -41,6 +41,8 @@ TEST(HangTimeout, QuickWorkThatIsKnownIsMissedWithinThreeSeconds) {
   EXPECT_EQ(hang_deadline("publish", known(50ms)), 15min) << "it may wait for a free place";
   EXPECT_EQ(hang_deadline("load", known(2s)), 5min) << "the next one may find a busy disk";
   EXPECT_EQ(hang_deadline("restore", known(100s)), 1000s);
+  EXPECT_EQ(hang_deadline("connect", {}), 2min);
+  EXPECT_EQ(hang_deadline("connect", known(1ms)), 2min) << "as long as a process may take to start";
   EXPECT_EQ(hang_deadline("handler", {}), 24h);
   EXPECT_EQ(hang_deadline("handler", known(1ms)), 10min) << "a user's actor may do anything";
   EXPECT_EQ(hang_deadline("handler", known(2min)), 20min);
