@@ -1,6 +1,7 @@
 // A token goes only to a controller that is known to be ours. The file controller.json may be a
 // killed controller's, and its port another program's by now: the lock beside it tells, since a
-// lock ends with its owner. An address that the user gives by hand is trusted.
+// lock ends with its owner. An address that the user gives by hand is trusted; a controller that
+// was there and has gone is looked for without the token, until one says that it is ready.
 #include "actors/cli/api_client.h"
 
 #include <unistd.h>
@@ -23,6 +24,7 @@ using nlohmann::json;
 constexpr const char* kRoot = "/api/v1";
 constexpr const char* kAddressFile = "controller.json";
 constexpr Duration kLookAtFileEvery = std::chrono::milliseconds(500);
+constexpr Duration kReadyWithin = std::chrono::seconds(2);  // for the answer of GET /readyz
 constexpr const char* kHowToStart =
     "`tandem up` starts a cluster here; `tandem run JOB.yaml` needs none";
 
@@ -168,36 +170,62 @@ Error ApiClient::explain(const Error& error) const {
       "no controller answers at " + link::to_string(address_.endpoint) + ": " + error.message;
   explained.where = address_.from;
   explained.help = kHowToStart;
-  return explained;
+  return late(std::move(explained));
+}
+
+Error ApiClient::late(Error error) const {
+  if (late_ && error.code == ErrorCode::kUnreachable) error.code = ErrorCode::kTimedOut;
+  return error;
+}
+
+// How long a request may take.
+Duration ApiClient::patience() const {
+  if (!until_) return timeout_;
+  return std::min(timeout_, std::max(kOneLook, *until_ - steady_now()));
 }
 
 template <class Ask>
 auto ApiClient::outliving_a_restart(Ask ask) const -> decltype(ask()) {
-  std::optional<Time> give_up;
+  std::optional<Absence> absence;
   for (;;) {
     auto answer = ask();
     const bool lost = !answer && answer.error().code == ErrorCode::kUnreachable;
     if (!lost) answered_ = true;
     if (!lost || !(answered_ || is_kept(address_.folder))) return answer;
-    if (!give_up) give_up = steady_now() + std::min(kReconnectWithin, timeout_);
-    bool back = false;
-    while (!back) {
-      if (steady_now() >= *give_up || !may_be_back()) return answer;
-      back = http::await_server(address_.endpoint, kLookAtFileEvery) && holds_its_lock();
-    }
+    if (!absence) absence = absence_from_now();
+    if (!comes_back(*absence)) return answer;
   }
 }
 
-// Whether it is worth while to wait for a controller that is started again: only where its lock
-// tells whether it runs. Elsewhere another program may listen at that address by now, and must not
-// be shown the token.
+ApiClient::Absence ApiClient::absence_from_now() const {
+  const Time give_up = steady_now() + std::min(kReconnectWithin, timeout_);
+  return {.give_up = until_ ? std::min(give_up, *until_) : give_up};
+}
+
+bool ApiClient::comes_back(Absence& absence) const {
+  while (steady_now() < absence.give_up && may_be_back()) {
+    if (++absence.looks == 2 && on_wait_) on_wait_();
+    if (http::await_server(address_.endpoint, kLookAtFileEvery) && is_ours()) return true;
+  }
+  late_ = until_ && steady_now() >= *until_;
+  return false;
+}
+
+// Whether it is worth while to wait for a controller that is started again.
 bool ApiClient::may_be_back() const {
-  if (address_.folder.empty() || (tired_ && tired_())) return false;
+  if (tired_ && tired_()) return false;
+  if (address_.folder.empty()) return true;
   if (const auto now = address_in(address_.folder)) address_.endpoint = now->endpoint;
   return true;
 }
 
-bool ApiClient::holds_its_lock() const {
+// Whether the program that listens at `address_` is the controller, as far as can be told without
+// showing it the token: another one may listen there by now. The lock tells where there is one.
+bool ApiClient::is_ours() const {
+  if (address_.folder.empty()) {
+    const auto ready = http::http_get(address_.endpoint, "/readyz", kReadyWithin);
+    return ready && ready->status == 200 && ready->body == "ready\n";
+  }
   const auto now = address_in(address_.folder);
   return now && now->endpoint == address_.endpoint;
 }
@@ -212,7 +240,7 @@ Result<json> ApiClient::get(const std::string& path) const { return to_json(get_
 Result<std::string> ApiClient::get_text(const std::string& path) const {
   if (local_) return body_of(asked(local_, kRoot + path));
   auto body = body_of(outliving_a_restart(
-      [&] { return http::http_get(address_.endpoint, kRoot + path, timeout_, headers()); }));
+      [&] { return http::http_get(address_.endpoint, kRoot + path, patience(), headers()); }));
   return body ? std::move(body) : explain(body.error());
 }
 
@@ -221,6 +249,7 @@ Result<json> ApiClient::post(const std::string& path, const std::string& body) c
   auto response = http::http_post(address_.endpoint, kRoot + path, body, timeout_, headers());
   // The controller may say of another process that it cannot be reached.
   if (!response) return explain(response.error());
+  answered_ = true;
   return to_json(body_of(std::move(response)));
 }
 
@@ -232,7 +261,7 @@ Result<void> ApiClient::remove(const std::string& path) const {
 
 Result<http::HttpLines> ApiClient::lines(const std::string& path) const {
   if (local_) return no_controller();
-  auto opened = http::HttpLines::open(address_.endpoint, kRoot + path, timeout_, headers());
+  auto opened = http::HttpLines::open(address_.endpoint, kRoot + path, patience(), headers());
   return opened ? std::move(opened) : explain(opened.error());
 }
 
@@ -247,15 +276,16 @@ Result<void> ApiClient::stream_of(const std::function<Result<http::HttpLines>()>
   for (;;) {
     if (!stream) {
       auto opened = outliving_a_restart(open);
-      if (!opened) return opened.error();
+      if (!opened) return late(opened.error());
       stream.emplace(*std::move(opened));
     }
     // kTimedOut is silence, which a caller with a tick wants to hear of.
     const auto line = stream->next(tick > Duration::zero() ? tick : kRequestTimeout);
     if (!line) {
-      if (line.error().code == ErrorCode::kUnreachable && may_be_back()) {
+      if (line.error().code == ErrorCode::kUnreachable) {
+        Absence absence = absence_from_now();
+        if (!comes_back(absence)) return explain(line.error());
         stream.reset();
-        (void)http::await_server(address_.endpoint, kLookAtFileEvery);  // with a pause
         continue;
       }
       if (line.error().code != ErrorCode::kTimedOut || tick == Duration::zero())

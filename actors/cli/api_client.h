@@ -19,12 +19,15 @@
 namespace tandem::cli {
 
 // A controller that cannot be reached may be started again, if a node keeps it
-// (actors/main/controller_keeper.h) or it has answered this client before: what only reads is asked
-// again for so long from its loss, or for as long as a request of this client may take.
+// (actors/main/controller_keeper.h) or it has answered this client before, at an address that was
+// given too: what only reads is asked again for so long from its loss, or for as long as a request
+// of this client may take. What changes anything is sent once.
 inline constexpr Duration kReconnectWithin = std::chrono::seconds(15);
 
 // How long a request waits for its answer, and a stream without a tick for its next line.
 inline constexpr Duration kRequestTimeout = std::chrono::seconds(30);
+// The least time of a request, also where a command's own time is nearly over.
+inline constexpr Duration kOneLook = std::chrono::seconds(1);
 
 struct ApiAddress {
   link::Endpoint endpoint;
@@ -84,6 +87,11 @@ class ApiClient {
 
   // Asked while the controller is away: whether not to wait for it any longer.
   void give_up_when(std::function<bool()> tired) { tired_ = std::move(tired); }
+  // No wait for the controller goes on past `until`: one that is away by then is kTimedOut. Nor
+  // does a get or the opening of a stream, but each has kOneLook in any case.
+  void give_up_at(Time until) { until_ = until; }
+  // Called once in each absence of the controller that is waited for, unless it is back at once.
+  void tell_of_wait(std::function<void()> on_wait) { on_wait_ = std::move(on_wait); }
 
   const ApiAddress& address() const { return address_; }
 
@@ -94,14 +102,26 @@ class ApiClient {
   // of kind kUnreachable where the controller could not be reached.
   template <class Ask>
   auto outliving_a_restart(Ask ask) const -> decltype(ask());
+  struct Absence {
+    Time give_up;
+    int looks = 0;
+  };
+  Absence absence_from_now() const;
+  // Waits until the controller is back, which may be asked again then; false: in vain.
+  bool comes_back(Absence& absence) const;
   bool may_be_back() const;
-  bool holds_its_lock() const;
+  bool is_ours() const;
+  Error late(Error error) const;
+  Duration patience() const;
   http::HttpHeaders headers() const;
 
   mutable ApiAddress address_;  // its endpoint may change with a restart
   Duration timeout_ = kRequestTimeout;
   mutable bool answered_ = false;  // the controller has answered this client before
+  mutable bool late_ = false;      // `until_` has passed while the controller was away
+  std::optional<Time> until_;
   std::function<bool()> tired_;    // may be empty
+  std::function<void()> on_wait_;  // may be empty
   http::HttpHandler local_;        // empty: the controller at `address_` is asked
 };
 

@@ -1,5 +1,6 @@
 #include "actors/cli/verb.h"
 
+#include <algorithm>
 #include <ostream>
 #include <utility>
 
@@ -19,12 +20,17 @@ Result<int> call_api(const VerbContext& context, ApiClient api, const ApiCall& c
 
 }  // namespace
 
-Result<int> with_api(const VerbContext& context, AnsweredBy answered_by, const ApiCall& call) {
+Result<int> with_api(const VerbContext& context, AnsweredBy answered_by, const ApiCall& call,
+                     std::optional<Time> until) {
   // The files answer sooner than a controller that fails to start again.
   const bool files = answered_by == AnsweredBy::kRunsAsWell && context.offline;
-  auto address = await_address(context.address, files ? kStartsAgainWithin : kReconnectWithin, [&] {
-    context.console.err << "the controller is starting again" << std::endl;
-  });
+  const Duration within = files ? kStartsAgainWithin : kReconnectWithin;
+  bool waited = false;
+  auto address =
+      await_address(context.address, until ? std::min(within, *until - steady_now()) : within, [&] {
+        context.console.err << "the controller is starting again" << std::endl;
+        waited = true;
+      });
   // kUnreachable: no address is given, and no controller runs here.
   if (!address && address.error().code == ErrorCode::kUnreachable && context.offline &&
       answered_by == AnsweredBy::kRunsAsWell) {
@@ -32,8 +38,15 @@ Result<int> with_api(const VerbContext& context, AnsweredBy answered_by, const A
                         << std::endl;
     return with_offline_api(context, call);
   }
-  if (!address) return address.error();
-  return call_api(context, ApiClient(std::move(*address)), call);
+  if (!address) {
+    Error error = address.error();
+    if (waited && until && steady_now() >= *until) error.code = ErrorCode::kTimedOut;
+    return error;
+  }
+  ApiClient api(std::move(*address));
+  api.tell_of_wait([&] { context.console.err << kControllerIsAway << std::endl; });
+  if (until) api.give_up_at(*until);
+  return call_api(context, std::move(api), call);
 }
 
 Result<int> with_offline_api(const VerbContext& context, const ApiCall& call) {

@@ -28,6 +28,7 @@
 #include "actors/cli/client.h"
 #include "actors/cli/console.h"
 #include "actors/cli/options.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/enum_names.h"
 #include "runtime/base/result.h"
 #include "runtime/http/http_server.h"
@@ -82,9 +83,12 @@ struct Verb {
 enum class AnsweredBy { kController, kRunsAsWell };
 
 // Calls `call` with a connection to the controller. Returns the exit code 0 or the error of `call`;
-// kUnreachable where nobody that `answered_by` allows is there.
+// kUnreachable where nobody that `answered_by` allows is there. A controller that is away is waited
+// for, also by `call`, and stderr says so; with `until` no longer than that, then kTimedOut.
 using ApiCall = std::function<Result<void>(Client&)>;
-Result<int> with_api(const VerbContext& context, AnsweredBy answered_by, const ApiCall& call);
+Result<int> with_api(const VerbContext& context, AnsweredBy answered_by, const ApiCall& call,
+                     std::optional<Time> until = {});
+inline constexpr const char* kControllerIsAway = "the controller does not answer; waiting for it";
 // Calls `call` with the files of runs, whether or not a controller runs. `context.offline` is not
 // empty.
 Result<int> with_offline_api(const VerbContext& context, const ApiCall& call);

@@ -36,7 +36,8 @@ Object = Dict[str, Any]
 FINAL_STATES = ("Succeeded", "Failed", "Cancelled")
 _POINTS_MAX = 5000  # steps that one question about metrics may be answered for
 _ANSWER_BYTES_MAX = 256 << 20
-_RESTART_SECONDS, _RESTART_PAUSE = 15.0, 0.1
+_RESTART_SECONDS, _RESTART_PAUSE, _RESTART_PAUSE_MAX = 15.0, 0.1, 1.0
+_LEAST_TIMEOUT = 1.0  # of a request, also where the time of a wait is nearly over
 
 
 class TandemError(Exception):
@@ -88,9 +89,9 @@ class Tandem:
     and token are read from there. `address` is "HOST:PORT" or "http://HOST:PORT"; TANDEM_ADDRESS stands
     in for it, as in the command line. `token` is the text of TANDEM_HOME/token.
 
-    A node starts a controller that has died again. What only reads waits for it, up to 15 seconds, where the
-    address is from TANDEM_HOME; what changes anything (submit, scale, cancel, ask …) raises TandemError instead,
-    since it may have been done.
+    A node starts a controller that has died again. What only reads waits for it, up to 15 seconds, once it has
+    answered this object; what changes anything (submit, scale, cancel, ask …) is sent once, and raises TandemError
+    instead, since it may have been done.
     """
 
     def __init__(self, address: Optional[str] = None, token: Optional[str] = None,
@@ -209,8 +210,9 @@ class Tandem:
 
     # -- the wire
 
-    def _object(self, *path: str, query: Optional[Mapping[str, Any]] = None) -> Object:
-        answer = self._call("GET", path, query)
+    def _object(self, *path: str, query: Optional[Mapping[str, Any]] = None,
+                until: Optional[float] = None) -> Object:
+        answer = self._call("GET", path, query, until=until)
         if not isinstance(answer, dict):
             raise TandemError(f"{self.address} did not answer /{'/'.join(path)} with an object", "invalid",
                               "is it of another version?")
@@ -224,39 +226,64 @@ class Tandem:
         return answer
 
     def _call(self, method: str, path: Sequence[str], query: Optional[Mapping[str, Any]] = None,
-              body: Optional[str] = None, text: bool = False, wait: Optional[float] = None) -> Json:
+              body: Optional[str] = None, text: bool = False, wait: Optional[float] = None,
+              until: Optional[float] = None) -> Json:
+        # `until`: a time.monotonic() that bounds the request and the wait for a controller.
         # The name of an actor has slashes of its own, which are part of the path.
         target = "/api/v1/" + "/".join(urllib.parse.quote(part, safe="/") for part in path)
         given = {key: value for key, value in (query or {}).items() if value is not None}
         if given:
             target += "?" + urllib.parse.urlencode(given)
-        until = None
+        give_up = None
         while True:
+            timeout = wait or self.timeout
+            if until is not None:
+                timeout = min(timeout, max(_LEAST_TIMEOUT, until - time.monotonic()))
             try:
-                answer = self._answer_of(method, target, body, text, wait or self.timeout)
+                answer = self._answer_of(method, target, body, text, timeout)
                 self._answered = True
                 return answer
             except TandemError as error:
                 self._answered = self._answered or error.status != 0
                 lost = error.code == "unreachable" and error.status == 0
-                if not (lost and method == "GET" and self._answered and self._folder):
+                if not (lost and method == "GET" and self._answered):
                     raise
-                until = until or time.monotonic() + _RESTART_SECONDS
-                if not self._is_back(self._folder, until):
+                if give_up is None:
+                    give_up = time.monotonic() + _RESTART_SECONDS
+                    give_up = give_up if until is None else min(give_up, until)
+                if not self._is_back(give_up):
                     raise
 
-    def _is_back(self, folder: pathlib.Path, until: float) -> bool:
-        """Whether a controller runs again before `until`, which is then asked: no other program gets the token."""
-        while time.monotonic() < until:
-            time.sleep(_RESTART_PAUSE)
+    def _is_back(self, give_up: float) -> bool:
+        """Whether a controller runs again before `give_up`, which is then asked: no other program gets the token."""
+        pause = _RESTART_PAUSE
+        while time.monotonic() < give_up:
+            time.sleep(max(0.0, min(pause, give_up - time.monotonic())))
+            if self._folder is None:
+                if self._is_ready(max(_LEAST_TIMEOUT, give_up - time.monotonic())):
+                    return True
+                pause = min(2 * pause, _RESTART_PAUSE_MAX)
+                continue
             try:
-                told = json.loads((folder / "controller.json").read_text(encoding="utf-8"))
+                told = json.loads((self._folder / "controller.json").read_text(encoding="utf-8"))
                 os.kill(int(told["pid"]), 0)
                 self.address = _address(str(told["http"]))
                 return True
             except (OSError, ValueError, KeyError, TypeError):
                 continue  # it has died, or has not said its address yet
         return False
+
+    def _is_ready(self, timeout: float) -> bool:
+        """Whether a controller listens at the address that was given; asked without the token."""
+        connection = http.client.HTTPConnection(self.address, timeout=min(timeout, self.timeout))
+        try:
+            connection.request("GET", "/readyz", headers={"Connection": "close"})
+            answer = connection.getresponse()
+            return answer.status == 200 and answer.read(16) == b"ready\n"
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            connection.close()
 
     def _answer_of(self, method: str, target: str, body: Optional[str], text: bool, timeout: float) -> Json:
         connection = http.client.HTTPConnection(self.address, timeout=timeout)
@@ -445,16 +472,27 @@ class Job(_Named):
         return Run(self._tandem, self._tandem._object("runs", self.id))
 
     def refresh(self) -> "Job":
-        self.fields = self._tandem._object("jobs", self.id)
+        return self._refresh(None)
+
+    def _refresh(self, until: Optional[float]) -> "Job":
+        self.fields = self._tandem._object("jobs", self.id, until=until)
         return self
 
     def wait(self, timeout: Optional[float] = None, every: float = 0.5) -> "Job":
-        """Waits until the job has ended, whatever its state is then; raises TimeoutError after `timeout`."""
+        """Waits until the job has ended, whatever its state is then; raises TimeoutError after `timeout`.
+
+        A wait for a controller that is started again is part of the time.
+        """
         until = None if timeout is None else time.monotonic() + timeout
-        while not self.refresh().done:
-            if until is not None and time.monotonic() >= until:
-                raise TimeoutError(f"{self.id} is {self.state} after {timeout} s")
-            time.sleep(every)
+        try:
+            while not self._refresh(until).done:
+                if until is not None and time.monotonic() >= until:
+                    raise TimeoutError(f"{self.id} is {self.state} after {timeout} s")
+                time.sleep(every)
+        except TandemError as error:
+            if until is None or time.monotonic() < until or (error.code, error.status) != ("unreachable", 0):
+                raise
+            raise TimeoutError(f"{self.id} was {self.state}, and no controller answers after {timeout} s") from error
         return self
 
     def scale(self, **replicas: int) -> "Job":

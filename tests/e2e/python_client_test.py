@@ -2,6 +2,7 @@
 """scripts/python/tandem_client.py against a real cluster: usage: python_client_test.py BUILD SOURCE."""
 import ast
 import http.client
+import http.server
 import importlib.util
 import inspect
 import json
@@ -12,6 +13,8 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 import unittest
 import zipfile
 
@@ -120,8 +123,6 @@ class PythonClient(unittest.TestCase):
         self.assertGreater(self.tandem.status()["epoch"], epoch)
         self.assertEqual(next(steps)["step"], 2)
         self.assertEqual(job.cancel().wait(timeout=60).state, "Cancelled")
-        nobody = Tandem(address=self.tandem.address)  # whose address may be another program's by then
-        self.assertIsNone(nobody._folder)
 
     def test_a_job_is_scaled_and_cancelled(self):
         job = self.tandem.submit(SOURCE / "configs/arithmetic.yaml")
@@ -273,6 +274,113 @@ class PythonClient(unittest.TestCase):
             [sys.executable, "-c", "import tandem_client as t; print(t.__file__, t.Tandem)"],
             env={**os.environ, "PYTHONPATH": made}, check=True, capture_output=True, text=True)
         self.assertIn(made, imported.stdout)
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    """Plays a controller with one job, which runs, or with `is_other` another program."""
+
+    def answer(self):
+        self.server.asked.append((self.command, self.path, self.headers.get("Authorization")))
+        ready = self.path == "/readyz"
+        body = b"ready\n" if ready else json.dumps({"id": "a-1", "state": "Running", "actors": {}}).encode()
+        self.send_response(404 if self.server.is_other else 200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_GET = do_POST = answer
+
+    def log_message(self, *_):
+        pass
+
+
+class FakeController:
+    """Goes and comes back at one address."""
+
+    def __init__(self, port=0, is_other=False):
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler)
+        self.server.asked, self.server.is_other = [], is_other
+        self.port = self.server.server_address[1]
+        self.thread = threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.01})
+        self.thread.start()
+
+    def stop(self):
+        self.server.shutdown()
+        self.thread.join()
+        self.server.server_close()
+
+
+class WaitingTandem(Tandem):
+    """Calls `on_wait` before each wait for a controller."""
+
+    on_wait = staticmethod(lambda: None)
+    waits = 0
+
+    def _is_back(self, *options):
+        self.waits += 1
+        self.on_wait()
+        return super()._is_back(*options)
+
+
+class GivenAddress(unittest.TestCase):
+    def setUp(self):
+        os.environ.pop("TANDEM_ADDRESS", None)
+        self.controllers = [FakeController()]
+        self.tandem = WaitingTandem(address=f"127.0.0.1:{self.controllers[0].port}", token="t")
+        self.tandem.on_wait = self.start
+
+    def tearDown(self):
+        for controller in self.controllers:
+            controller.stop()
+
+    def start(self, **options):
+        self.controllers.append(FakeController(self.controllers[0].port, **options))
+
+    def test_what_reads_outlives_a_restart_of_the_controller(self):
+        job = Job(self.tandem, self.tandem._object("jobs", "a-1"))
+        self.controllers[0].stop()
+        self.assertEqual(job.refresh().state, "Running")
+        self.assertEqual(self.tandem.waits, 1)
+        self.assertIn(("GET", "/readyz", None), self.controllers[-1].server.asked)
+
+    def test_one_that_never_answered_fails_at_once(self):
+        self.controllers[0].stop()
+        with self.assertRaises(TandemError) as nobody:
+            self.tandem.status()
+        self.assertEqual((nobody.exception.code, self.tandem.waits), ("unreachable", 0))
+
+    def test_what_changes_anything_is_sent_once(self):
+        job = Job(self.tandem, self.tandem._object("jobs", "a-1"))
+        self.controllers[0].stop()
+        with self.assertRaises(TandemError):
+            job.cancel()
+        self.assertEqual(self.tandem.waits, 0)
+
+    def test_another_program_there_is_not_shown_the_token(self):
+        self.tandem.status()
+        self.controllers[0].stop()
+        self.tandem.on_wait = lambda: self.start(is_other=True)
+        self.assertFalse(self.tandem._is_back(time.monotonic() + 0.3))
+        asked = self.controllers[-1].server.asked
+        self.assertTrue(asked)
+        self.assertEqual(set(asked), {("GET", "/readyz", None)})
+
+    def test_the_time_of_a_wait_holds_without_a_controller(self):
+        with tempfile.TemporaryDirectory() as home:
+            told = pathlib.Path(home) / "controller.json"
+            told.write_text(json.dumps({"pid": os.getpid(), "http": self.tandem.address}), encoding="utf-8")
+            found = WaitingTandem(home=home, token="t")
+            for tandem in (self.tandem, found):
+                job = Job(tandem, tandem._object("jobs", "a-1"))
+                self.controllers[-1].stop()
+                tandem.on_wait = lambda: None
+                told.unlink()
+                begun = time.monotonic()
+                with self.assertRaises(TimeoutError):
+                    job.wait(timeout=0.2)
+                self.assertLess(time.monotonic() - begun, 10)
+                self.start()
+                told.write_text("{}", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -55,6 +55,7 @@ bool is_ready(const nlohmann::json& actor) {
 Result<void> await_ready(Client& client, const std::string& actor, double timeout_s) {
   const std::string path = "/actors/" + url_escape(actor);
   const Deadline deadline(timeout_s);
+  client.api.give_up_at(deadline.at);
   auto now = client.api.get(path);
   const auto waits = [&now] { return now && !is_ready(*now) && !actor_has_ended(*now); };
   if (!waits()) return {};

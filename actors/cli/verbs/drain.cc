@@ -68,6 +68,7 @@ Result<void> Drain::carry_out(Client& client) const {
                      << " processes are to leave" << std::endl;
   const double limit_s = timeout_s.value_or(kDrainTimeoutUsual_s);
   const Deadline deadline(limit_s);
+  client.api.give_up_at(deadline.at);
   const auto last = watch_object(client, "/nodes/" + url_escape(node), [&](const json& now) {
     return left(now) == 0 || deadline.passed();
   });

@@ -78,6 +78,7 @@ Result<void> Scale::carry_out(Client& client) const {
   if (!wait) return {};
   const double limit_s = timeout_s.value_or(kScaleTimeoutUsual_s);
   const Deadline deadline(limit_s);
+  client.api.give_up_at(deadline.at);
   auto last = watch_job(client, *id, [&](const json& now) {
     return is_done(now) || has_ended(now) || deadline.passed();
   });

@@ -142,7 +142,13 @@ Result<void> Submit::wait_for(Client& client, const json& answer) const {
   if (waits_for_room) (void)queued(client, id, field(answer, "message"));
   ProgressDisplay display(client.console.out, client.console.err, client.console.terminal,
                           client.console.width);
-  auto end = watch_job(client, id, [&](const json& now) {
+  ApiClient watching = client.api;
+  watching.tell_of_wait([&] {
+    display.erase();
+    client.console.err << kControllerIsAway << std::endl;
+  });
+  Client watcher{.api = watching, .console = client.console};
+  auto end = watch_job(watcher, id, [&](const json& now) {
     display.show(now, steady_now(), has_ended(now));
     return has_ended(now);
   });

@@ -43,8 +43,8 @@ struct Wait {
     add_time(options, "--timeout", timeout_s, "Give up after it, with exit code 5; 90, 90s, 5m");
   }
 
-  static AnsweredBy answered_by() { return AnsweredBy::kController; }
-  Result<void> carry_out(Client& client) const;
+  Result<int> run(const VerbContext& context) const;
+  Result<void> wait_for(Client& client, const std::optional<Deadline>& deadline) const;
 
   Result<void> take(const std::string& text);
 
@@ -81,11 +81,18 @@ bool has_reached(const json& job, const std::string& wanted) {
   return !has_ended(job) && rank_of(wanted) && rank_of(state) && rank_of(state) > rank_of(wanted);
 }
 
-Result<void> Wait::carry_out(Client& client) const {
-  auto id = find_job(client, job);
-  if (!id) return id.error();
+// The time begins here, so that a wait for the controller is part of it.
+Result<int> Wait::run(const VerbContext& context) const {
   std::optional<Deadline> deadline;
   if (timeout_s) deadline.emplace(*timeout_s);
+  return with_api(
+      context, AnsweredBy::kController, [&](Client& client) { return wait_for(client, deadline); },
+      deadline ? std::optional(deadline->at) : std::nullopt);
+}
+
+Result<void> Wait::wait_for(Client& client, const std::optional<Deadline>& deadline) const {
+  auto id = find_job(client, job);
+  if (!id) return id.error();
   auto last = watch_job(client, *id, [&](const json& now) {
     return has_reached(now, state) || has_ended(now) || (deadline && deadline->passed());
   });

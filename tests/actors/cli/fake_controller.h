@@ -39,9 +39,9 @@ inline json job_json(const std::string& id, const std::string& state) {
 // The state of the played controller. A POST changes its last job as the real controller does.
 class FakeController {
  public:
-  FakeController() {
+  explicit FakeController(const link::Endpoint& at = {}) {
     auto server = http::HttpServer::listen(
-        {}, {}, [this](const http::HttpRequest& request) { return answer(request); });
+        at, {}, [this](const http::HttpRequest& request) { return answer(request); });
     EXPECT_TRUE(server) << render(server.error());
     server_ = std::move(*server);
   }
@@ -94,6 +94,7 @@ class FakeController {
   http::HttpAnswer answer(const http::HttpRequest& request) {
     const std::lock_guard lock(mutex_);
     const auto& path = request.segments;  // api, v1, kind, name, verb
+    if (path[0] == "readyz") return text("ready\n");
     if (request.method == "POST") return post(request);
     if (request.method == "DELETE") return remove(path[3]);
     if (path[2] == "status") return found(status_);

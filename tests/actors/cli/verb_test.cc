@@ -68,6 +68,21 @@ TEST(VerbsWithoutController, WaitForOneThatIsKept) {
   EXPECT_EQ(waits, 1);
 }
 
+// The time of a wait begins with the command, and not with the controller's first answer.
+TEST(VerbsWithoutController, WaitForOneNoLongerThanTheirTime) {
+  const job::JobFolder folder;
+  ASSERT_EQ(::setenv("TANDEM_HOME", folder.root().c_str(), 1), 0);
+  ASSERT_EQ(::unsetenv("TANDEM_ADDRESS"), 0);
+  folder.write("controller.json", R"({"pid": 1, "http": "127.0.0.1:1"})");
+  const std::vector<const char*> words{"wait", "a-1", "--for", "Running", "--timeout", "0.1"};
+  EXPECT_EQ(run(words).code, ErrorCode::kUnreachable) << "nobody keeps it";
+  const auto node = FileLock::take(folder.root() / "node.lock", "the node", "");
+  ASSERT_TRUE(node);
+  const Outcome late = run(words);
+  EXPECT_EQ(exit_code(late.code), 5) << late.shown;
+  EXPECT_EQ(late.err, "the controller is starting again\n");
+}
+
 TEST(VerbsWithoutController, DoWhatNeedsNone) {
   for (const auto& words : {std::vector<const char*>{"version"}, {"--version"}})
     EXPECT_EQ(run(words).out, "tandem " TANDEM_VERSION "\n");
