@@ -1,7 +1,7 @@
 // Python programs reach the interpreter by its stdin, before the input of the case: no file of ours
 // is in the sandbox. C++ programs are compiled in a sandbox as well, since a compiler can be made
 // to read files and to run for ever; the executable comes back by stdout, and is executed from
-// memory.
+// memory. Asserts of C++ are compiled into it, all cases into one, of which a run executes one.
 #include "actors/reward/code_judge.h"
 
 #include <signal.h>
@@ -13,6 +13,7 @@
 #include <utility>
 #include <variant>
 
+#include "actors/reward/cpp_asserts.h"
 #include "runtime/base/file.h"
 #include "runtime/base/secret.h"
 #include "runtime/base/text.h"
@@ -162,14 +163,19 @@ struct NoCompile {
   std::string why;
 };
 
-Result<Outcome> compile(const CodeTools& tools, const std::string& text, int stop) {
+using MaybeRunnable = std::variant<Runnable, NoCompile>;
+
+Result<Outcome> compile(const CodeTools& tools, const std::string& text,
+                        const std::vector<std::string>& flags, int stop) {
   sandbox::Profile profile = tools.box.profile;
   profile.memory_bytes = std::max(profile.memory_bytes.value_or(kCompilerBytes), kCompilerBytes);
   profile.cpu_seconds = whole_seconds(tools.reward.compile_timeout);
   constexpr const char* kScript =
-      "\"$0\" -O2 -w -std=gnu++20 -x c++ -o program - >&2 && cat program";
+      "\"$0\" -O2 -w -std=gnu++20 \"$@\" -x c++ -o program - >&2 && cat program";
+  std::vector<std::string> argv{"/bin/sh", "-c", kScript, tools.compiler};
+  argv.insert(argv.end(), flags.begin(), flags.end());
   return run_again(tools, profile,
-                   {.argv = {"/bin/sh", "-c", kScript, tools.compiler},
+                   {.argv = std::move(argv),
                     .environment = tools.environment,
                     .input = text,
                     .deadline = tools.reward.compile_timeout * kClockPerCpu,
@@ -195,38 +201,82 @@ bool may_be_ours(const Outcome& outcome) {
   return ended && outcome.errors.find("<stdin>:") == std::string::npos;
 }
 
-Result<std::variant<Runnable, NoCompile>> compiled(const CodeTools& tools,
-                                                   const CodeProgram& program, int stop) {
-  if (const auto able = can_compile(tools); !able) return able.error();
-  const auto outcome = compile(tools, program.text, stop);
-  if (!outcome) return outcome.error();
-  if (const auto refusal = refusal_of(*outcome)) {
-    if (may_be_ours(*outcome)) {
-      const auto smallest = compile(tools, "int main() {}\n", stop);
-      if (!smallest) return smallest.error();
-      if (const auto fault = refusal_of(*smallest))
-        return Error{ErrorCode::kFailed,
-                     tools.compiler + " does not even compile an empty program: " + *fault};
-    }
-    return std::variant<Runnable, NoCompile>(NoCompile{"it does not compile: " + *refusal});
-  }
-  Result<OwnedFd> executable = sandbox::executable_of(outcome->output);
+// As refusal_of(). An Error: the compiler makes nothing of any program.
+Result<std::optional<std::string>> refusal_or_ours(const CodeTools& tools, const Outcome& outcome,
+                                                   int stop) {
+  const auto refusal = refusal_of(outcome);
+  if (!refusal || !may_be_ours(outcome)) return refusal;
+  const auto smallest = compile(tools, "int main() {}\n", {}, stop);
+  if (!smallest) return smallest.error();
+  if (const auto fault = refusal_of(*smallest))
+    return Error{ErrorCode::kFailed,
+                 tools.compiler + " does not even compile an empty program: " + *fault};
+  return refusal;
+}
+
+// The program that a compiler made, or `trouble` and why it made none.
+Result<MaybeRunnable> program_of(const CodeTools& tools, const Outcome& outcome,
+                                 const std::string& trouble, int stop) {
+  const auto refusal = refusal_or_ours(tools, outcome, stop);
+  if (!refusal) return refusal.error();
+  if (*refusal) return MaybeRunnable(NoCompile{trouble + ": " + **refusal});
+  Result<OwnedFd> executable = sandbox::executable_of(outcome.output);
   if (!executable) return executable.error();
-  return std::variant<Runnable, NoCompile>(
-      Runnable{CodeLanguage::kCpp, "", *std::move(executable)});
+  return MaybeRunnable(Runnable{CodeLanguage::kCpp, "", *std::move(executable)});
 }
 
-Result<std::variant<Runnable, NoCompile>> runnable(const CodeTools& tools,
-                                                   const CodeProgram& program, int stop) {
-  if (program.language == CodeLanguage::kCpp) return compiled(tools, program, stop);
-  return std::variant<Runnable, NoCompile>(Runnable{CodeLanguage::kPython, program.text, {}});
+constexpr const char* kNoCompile = "it does not compile";
+
+Result<MaybeRunnable> compiled(const CodeTools& tools, const std::string& program, int stop) {
+  const auto outcome = compile(tools, program, {}, stop);
+  if (!outcome) return outcome.error();
+  return program_of(tools, *outcome, kNoCompile, stop);
 }
 
-// The input of the runner for a case, behind the program.
-std::string case_input(const CodeTests& tests, const CodeCase& one, const std::string& word) {
-  if (tests.kind == CaseKind::kOutput) return one.input;
-  if (tests.kind == CaseKind::kAssert) return dump_json({{"test", one.input}, {"word", word}});
-  return "{\"function\":" + dump_json(tests.function) + ",\"arguments\":" + one.input + "}";
+// A program that compiles, but not with its tests, may lack the function that is asked for, or the
+// tests may be wrong: a compiler cannot tell. It scores 0, as every public harness has it, and the
+// reason differs from that of a program that does not compile alone.
+Result<MaybeRunnable> compiled_with_tests(const CodeTools& tools, const std::string& program,
+                                          const CodeTests& tests, int stop) {
+  const auto build = [&](CppNames names) {
+    return compile(tools, cpp_with_tests(program, tests, names), {kCppAssertsFlag}, stop);
+  };
+  const auto usual = build(CppNames::kUsual);
+  if (!usual) return usual.error();
+  if (!refusal_of(*usual)) return program_of(tools, *usual, kNoCompile, stop);
+  const auto alone = compile(tools, cpp_program(program, CppNames::kUsual), {"-c"}, stop);
+  if (!alone) return alone.error();
+  const auto refusal = refusal_or_ours(tools, *alone, stop);
+  if (!refusal) return refusal.error();
+  if (*refusal) return MaybeRunnable(NoCompile{std::string(kNoCompile) + ": " + **refusal});
+  const auto all = build(CppNames::kAll);
+  if (!all) return all.error();
+  return program_of(tools, *all, "it compiles, but not with its tests", stop);
+}
+
+Result<MaybeRunnable> runnable(const CodeTools& tools, const CodeProgram& program,
+                               const CodeTests& tests, int stop) {
+  if (program.language == CodeLanguage::kPython)
+    return MaybeRunnable(Runnable{CodeLanguage::kPython, program.text, {}});
+  if (const auto able = can_compile(tools); !able) return able.error();
+  if (tests.kind == CaseKind::kAssert) return compiled_with_tests(tools, program.text, tests, stop);
+  return compiled(tools, program.text, stop);
+}
+
+// What a run reads from stdin; in Python behind the program.
+std::string case_input(CodeLanguage language, const CodeTests& tests, std::size_t index,
+                       const std::string& word) {
+  const std::string& input = tests.cases[index].input;
+  switch (tests.kind) {
+    case CaseKind::kOutput:
+      return input;
+    case CaseKind::kCall:
+      return "{\"function\":" + dump_json(tests.function) + ",\"arguments\":" + input + "}";
+    case CaseKind::kAssert:
+      break;
+  }
+  if (language == CodeLanguage::kCpp) return std::to_string(index) + " " + word;
+  return dump_json({{"test", tests.before + input}, {"word", word}});
 }
 
 const char* runner_kind(CaseKind kind) {
@@ -275,22 +325,59 @@ CaseResult compared(const CodeTests& tests, const CodeCase& one, const std::stri
       same = same_value(parse_json(one.expected), parse_json(output));
       break;
     case CaseKind::kAssert:
-      if (output == word) return {Verdict::kPassed};
+      if (output.ends_with(word)) return {Verdict::kPassed};
       return {Verdict::kError, "it ended before the asserts did"};
   }
   if (same) return {Verdict::kPassed};
   return {Verdict::kWrong, "expected " + shown(one.expected) + ", not " + shown(output)};
 }
 
+// The condition of the C++ assert that ended a program, as the C library writes it to stderr.
+std::optional<std::string> failed_assert(const Outcome& outcome) {
+  constexpr std::string_view kBegin = "Assertion `", kEnd = "' failed.";
+  const std::string_view errors = outcome.errors;
+  const auto begin = errors.rfind(kBegin);
+  if (outcome.end != RunEnd::kSignal || outcome.code != SIGABRT || begin == errors.npos)
+    return std::nullopt;
+  const auto text = errors.substr(begin + kBegin.size());
+  return node::one_line(text.substr(0, text.find(kEnd)), kWhyBytesMax / 2);
+}
+
 Result<CaseResult> run_case(const CodeTools& tools, const Runnable& program, const CodeTests& tests,
-                            const CodeCase& one, int stop) {
+                            std::size_t index, int stop) {
   const std::string word = tests.kind == CaseKind::kAssert ? random_secret() : "";
+  const std::string input = case_input(program.language, tests, index, word);
   const auto outcome =
-      run_again(tools, tools.box.profile,
-                run_of(tools, program, tests.kind, case_input(tests, one, word), stop));
+      run_again(tools, tools.box.profile, run_of(tools, program, tests.kind, input, stop));
   if (!outcome) return outcome.error();
+  if (tests.kind == CaseKind::kAssert && program.language == CodeLanguage::kCpp)
+    if (const auto condition = failed_assert(*outcome))
+      return CaseResult{Verdict::kWrong, "an assert failed: " + *condition};
   if (auto fault = fault_of(*outcome)) return *std::move(fault);
-  return compared(tests, one, outcome->output, word);
+  return compared(tests, tests.cases[index], outcome->output, word);
+}
+
+// Runs all cases of the tests, with CodeScore::kAll until one does not pass.
+Result<std::vector<CaseResult>> results_of(const CodeTools& tools, const CodeProgram& program,
+                                           const CodeTests& tests, int stop) {
+  const auto ready = runnable(tools, program, tests, stop);
+  if (!ready) return ready.error();
+  if (const auto* refused = std::get_if<NoCompile>(&*ready))
+    return std::vector<CaseResult>{{Verdict::kError, refused->why}};
+  std::vector<CaseResult> results;
+  for (std::size_t i = 0; i < tests.cases.size(); ++i) {
+    const auto result = run_case(tools, std::get<Runnable>(*ready), tests, i, stop);
+    if (!result) return result.error();
+    results.push_back(*result);
+    if (tools.reward.score == CodeScore::kAll && result->verdict != Verdict::kPassed) break;
+  }
+  return results;
+}
+
+// Whether each case needs a program of its own: those of C++ that have a `main`.
+bool are_apart(const CodeProgram& program, const CodeTests& tests) {
+  return program.language == CodeLanguage::kCpp && tests.kind == CaseKind::kAssert &&
+         std::ranges::any_of(tests.cases, has_main, &CodeCase::input);
 }
 
 messages::Scored scored(const CodeTools& tools, CodeLanguage language,
@@ -362,24 +449,21 @@ Result<void> can_compile(const CodeTools& tools) {
 
 messages::TrajectoryScore judge_code(const CodeTools& tools, const CodeProgram& program,
                                      const CodeTests& tests, int stop) {
-  if (program.language == CodeLanguage::kCpp && tests.kind != CaseKind::kOutput)
-    return messages::ScoreFailed{"the record's tests are of Python, and `reward.language` is cpp"};
   const std::size_t count = std::min<std::size_t>(
       tests.cases.size(),
       static_cast<std::size_t>(tools.reward.cases_max.value_or(std::int64_t{1} << 40)));
-  std::vector<CaseResult> results(count);
-  const auto ready = runnable(tools, program, stop);
-  if (!ready) return messages::ScoreFailed{ready.error().message};
-  if (const auto* refused = std::get_if<NoCompile>(&*ready)) {
-    results[0] = {Verdict::kError, refused->why};
-    return scored(tools, program.language, results);
+  const std::size_t at_once = are_apart(program, tests) ? 1 : count;
+  CodeTests part{.kind = tests.kind, .function = tests.function, .before = tests.before};
+  std::vector<CaseResult> results;
+  for (std::size_t first = 0; first < count; first += at_once) {
+    const auto begin = tests.cases.begin() + static_cast<std::ptrdiff_t>(first);
+    part.cases.assign(begin, begin + static_cast<std::ptrdiff_t>(at_once));
+    const auto some = results_of(tools, program, part, stop);
+    if (!some) return messages::ScoreFailed{some.error().message};
+    results.insert(results.end(), some->begin(), some->end());
+    if (tools.reward.score == CodeScore::kAll && results.back().verdict != Verdict::kPassed) break;
   }
-  for (std::size_t i = 0; i < count; ++i) {
-    const auto result = run_case(tools, std::get<Runnable>(*ready), tests, tests.cases[i], stop);
-    if (!result) return messages::ScoreFailed{result.error().message};
-    results[i] = *result;
-    if (tools.reward.score == CodeScore::kAll && result->verdict != Verdict::kPassed) break;
-  }
+  results.resize(count);
   return scored(tools, program.language, results);
 }
 

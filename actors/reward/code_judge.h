@@ -3,7 +3,8 @@
 // compiler or one that compiles nothing, no room for a process) is a failure, never a score.
 //
 //   CJ-1  Expected outputs and returned values never enter the sandbox. Asserts must; such a case
-//         passes only where the runner writes, after them, a word that it reads after the program.
+//         passes only where the runner writes, after them, a word that it reads after the program,
+//         in C++ after the program's static objects are made.
 #pragma once
 
 #include <cstdint>
@@ -49,7 +50,9 @@ std::string compiler_here();
 // Whether this node can compile C++ at all; the Error says what it lacks.
 Result<void> can_compile(const CodeTools& tools);
 
-// Blocks until all cases are judged; where `stop` becomes readable the result means nothing.
+// Blocks until all cases are judged; where `stop` becomes readable the result means nothing. The
+// program's language is that of language_for(). Cases of C++ are compiled together, so that what
+// does not compile fails the first and leaves the others out; each with a `main` is compiled alone.
 //
 // The score is 1 or 0, or the share of cases that pass; with CodeScore::kAll the cases after the
 // first that does not pass are not run. `extra` has the counts `passed` and `cases`, the

@@ -124,13 +124,12 @@ Result<CodeTests> pairs(const json& inputs, const json& outputs, const std::stri
   return tests;
 }
 
-// `before` runs before each of them.
 Result<CodeTests> asserts(const json& list, const std::string& before) {
-  CodeTests tests{.kind = CaseKind::kAssert};
+  CodeTests tests{.kind = CaseKind::kAssert, .before = before};
   if (!list.is_array()) return malformed("the asserts are no list");
   for (const json& one : list) {
     if (!one.is_string()) return malformed("an assert is no text");
-    tests.cases.push_back({before + one.get_ref<const std::string&>() + "\n", ""});
+    tests.cases.push_back({one.get_ref<const std::string&>() + "\n", ""});
   }
   if (tests.cases.empty()) return malformed("there are none");
   return tests;
@@ -153,8 +152,9 @@ Result<CodeTests> of_object(const json& object) {
   }
   const std::string test = member_text(object, "test");
   const std::string entry = member_text(object, "entry_point");
+  if (!test.empty() && has_main(test)) return asserts(json::array({test}), "");
   if (!test.empty() && !entry.empty())
-    return asserts(json::array({test + "\ncheck(" + entry + ")"}), "");
+    return asserts(json::array({"check(" + entry + ")"}), test + "\n");
   return malformed(
       "the object has neither `inputs` and `outputs`, nor `assert_case`, nor "
       "`test_list`, nor `test` and `entry_point`");
@@ -181,7 +181,8 @@ Result<CodeTests> of_value(const json& value) {
   if (value.is_string()) {
     const json inner = parse_json(value.get_ref<const std::string&>());
     if (inner.is_object() || inner.is_array()) return of_value(inner);
-    if (value.get_ref<const std::string&>().find("assert") == std::string::npos)
+    const std::string& text = value.get_ref<const std::string&>();
+    if (text.find("assert") == std::string::npos && !has_main(text))
       return malformed("the text is no JSON, and asserts nothing");
     return asserts(json::array({value}), "");
   }
@@ -208,6 +209,28 @@ std::vector<std::string_view> lines_of(std::string_view text) {
   for (std::string_view& line : lines) line = line.substr(0, line.find_last_not_of(" \t\r") + 1);
   while (!lines.empty() && lines.back().empty()) lines.pop_back();
   return lines;
+}
+
+// The language that a text of asserts must be of; nullopt: it may be of either.
+std::optional<CodeLanguage> language_of_asserts(std::string_view text) {
+  std::optional<CodeLanguage> language;
+  if (has_main(text)) language = CodeLanguage::kCpp;
+  for (std::string_view line : lines_of(text)) {
+    line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+    if (line.starts_with("def ")) return CodeLanguage::kPython;
+    if (line.starts_with("assert ") && line[line.find_first_not_of(" \t", 6)] != '(')
+      return CodeLanguage::kPython;
+    if (line.starts_with("#include") || line.ends_with(';')) language = CodeLanguage::kCpp;
+  }
+  return language;
+}
+
+std::optional<CodeLanguage> language_of_tests(const CodeTests& tests) {
+  if (tests.kind == CaseKind::kCall) return CodeLanguage::kPython;
+  if (tests.kind == CaseKind::kOutput) return std::nullopt;
+  std::string all = tests.before;
+  for (const CodeCase& one : tests.cases) all += one.input;
+  return language_of_asserts(all);
 }
 
 bool close_to(double expected, double value) {
@@ -271,6 +294,32 @@ Result<CodeTests> tests_of(const json& answer, const json& record) {
     if (record.is_object() && record.contains(column) && !record[column].is_null())
       return of_value(column == std::string_view("test_list") ? record : record[column]);
   return malformed("it has no answer, and no column `tests`");
+}
+
+Result<CodeLanguage> language_for(const CodeTests& tests, CodeLanguage wanted) {
+  const auto language = language_of_tests(tests);
+  if (wanted == CodeLanguage::kAuto && tests.kind != CaseKind::kOutput)
+    return language.value_or(CodeLanguage::kPython);
+  if (wanted == CodeLanguage::kAuto || !language || *language == wanted) return wanted;
+  const std::string by = tests.kind == CaseKind::kCall ? " (they have an `fn_name`)" : "";
+  const char* const name = *language == CodeLanguage::kCpp ? "C++" : "Python";
+  return Error{ErrorCode::kInvalid, std::string("the record's tests are of ") + name + by +
+                                        ", and `reward.language` is " +
+                                        std::string(spelling(wanted))};
+}
+
+bool has_main(std::string_view text) {
+  constexpr std::string_view kName = "main", kSpace = " \t\r\n";
+  for (auto at = text.find(kName); at != std::string_view::npos; at = text.find(kName, at + 1)) {
+    const auto next = text.find_first_not_of(kSpace, at + kName.size());
+    const std::string_view before = text.substr(0, at);
+    const auto end = before.find_last_not_of(kSpace);
+    if (next == std::string_view::npos || text[next] != '(' || end + 1 == at) continue;
+    const std::string_view type = before.substr(0, end + 1);
+    for (const char* one : {"int", "auto", "signed", "void"})
+      if (type.ends_with(one)) return true;
+  }
+  return false;
 }
 
 bool same_output(std::string_view expected, std::string_view output) {

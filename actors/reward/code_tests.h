@@ -27,7 +27,7 @@ CodeProgram program_in(std::string_view completion, CodeLanguage wanted);
 enum class CaseKind : std::uint8_t {
   kOutput,  // `input` is read from stdin, `expected` is a text that stdout must hold
   kCall,    // `input` is a JSON list of arguments, `expected` the JSON that the function returns
-  kAssert,  // `input` is a Python text that must run to its end
+  kAssert,  // `input` is a text of Python, or of C++, that must run to its end
 };
 
 struct CodeCase {
@@ -37,6 +37,7 @@ struct CodeCase {
 struct CodeTests {
   CaseKind kind = CaseKind::kOutput;
   std::string function;         // of kCall
+  std::string before;           // of kAssert: a text before each case
   std::vector<CodeCase> cases;  // not empty
 };
 
@@ -47,10 +48,21 @@ struct CodeTests {
 //   [{"input": …, "output": …}, …]                         also stdin and stdout
 //   ["assert f(1) == 2", …], {"assert_case": […]}, {"test_list": […], "test_setup_code": …}  MBPP
 //   {"test": "def check(candidate): …", "entry_point": "f"}                               HumanEval
-//   a text that is no JSON: Python that must run to its end
+//   a text that is no JSON and must run to its end              HumanEval-X, MultiPL-E, of C++
 //
-// kInvalid, with what is wrong, for anything else.
+// A `test` of C++ that has a `main` is not called by its entry point. kInvalid, with what is wrong,
+// for anything else.
 Result<CodeTests> tests_of(const nlohmann::json& answer, const nlohmann::json& record);
+
+// The language that a program must be written in for these tests. It is `wanted`, unless that is
+// kAuto and the tests are asserts or calls, which are of a language: C++ where an assert includes a
+// header, has a `main`, or has a line that ends with `;`, else Python. kInvalid where `wanted` is a
+// language in which the tests are not: asserts of C++ have parentheses, those of Python no `;`, and
+// functions are called in Python alone.
+Result<CodeLanguage> language_for(const CodeTests& tests, CodeLanguage wanted);
+
+// Whether a text of C++ defines a `main`.
+bool has_main(std::string_view text);
 
 // Whether an output is right: equal lines, trailing white space aside, or else equal words, of
 // which numbers with a point or an exponent may differ by 1e-6, absolutely or relatively.

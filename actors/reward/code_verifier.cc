@@ -32,11 +32,9 @@ int threads_here() {
 messages::TrajectoryScore judge_item(const CodeTools& tools, const ScoreItem& item, int stop) {
   const auto tests = tests_of(item.answer, item.data);
   if (!tests) return messages::ScoreFailed{tests.error().message};
-  // Tests of Python functions say which language is meant.
-  const bool of_python =
-      tests->kind != CaseKind::kOutput && tools.reward.language == CodeLanguage::kAuto;
-  const CodeLanguage wanted = of_python ? CodeLanguage::kPython : tools.reward.language;
-  return judge_code(tools, program_in(item.completion, wanted), *tests, stop);
+  const auto language = language_for(*tests, tools.reward.language);
+  if (!language) return messages::ScoreFailed{language.error().message};
+  return judge_code(tools, program_in(item.completion, *language), *tests, stop);
 }
 
 }  // namespace

@@ -143,8 +143,9 @@ const Key kRewardKeys[] = {
      .of_part = true},
     {.path = "reward.language",
      .field = [](J& j) { return slot(j.reward.language); },
-     .description = "The language of programs of type `code`: `python`, `cpp`, or `auto`: as the "
-                    "completion's fenced block is marked.",
+     .description =
+         "The language of programs of type `code`: `python`, `cpp`, or `auto`: that of the "
+         "record's asserts, else as the completion's fenced block is marked.",
      .of_part = true},
     {.path = "reward.score",
      .field = [](J& j) { return slot(j.reward.score); },

@@ -1,7 +1,7 @@
 // Real programs against tests, in whatever sandbox this machine gives; C++ where there is a
 // compiler.
 //
-// Tests actors/reward/code_judge.h, actors/reward/code_verifier.h.
+// Tests actors/reward/code_judge.h, actors/reward/code_verifier.h, actors/reward/cpp_asserts.h.
 #include "actors/reward/code_judge.h"
 
 #include <gtest/gtest.h>
@@ -110,6 +110,95 @@ TEST_F(CodeRewards, AssertsMustRunToTheirEnd_CJ1) {
   }
 }
 
+TEST_F(CodeRewards, CppAssertsMustRunToTheirEnd_CJ1) {
+  if (compiler_here().empty()) GTEST_SKIP() << "no C++ compiler";
+  const json tests{"assert(square(2) == 4);", "assert(square(3) == 9);", "assert(square(4) > 4);"};
+  const std::string right = "int square(int x) { return x * x; }\n";
+  const auto passed = score(right, tests);
+  EXPECT_EQ(value(passed), 1) << why(passed);
+  EXPECT_EQ(extra(passed)["language"], "cpp");
+  const auto wrong = score("int square(int) { return 4; }", tests);
+  EXPECT_EQ(value(wrong), 0);
+  EXPECT_EQ(extra(wrong)["results"], json({"passed", "wrong", "not run"}));
+  EXPECT_EQ(why(wrong), "case 2: an assert failed: square(3) == 9");
+  reward.score = CodeScore::kFraction;
+  const auto part =
+      score("int square(int x) { std::cout << x; if (x == 3) std::abort(); return x * x; }", tests);
+  EXPECT_EQ(extra(part)["results"], json({"passed", "error", "passed"})) << why(part);
+  EXPECT_DOUBLE_EQ(value(part), 2.0 / 3);
+  reward.cases_max = 1;
+  EXPECT_EQ(value(score("int square(int) { return 4; }", tests)), 1);
+  for (const auto& left :
+       scores({"int square(int) { std::exit(0); }", "int square(int) { std::_Exit(0); }",
+               "struct Early { Early() { std::exit(0); } } early; int square(int) { return 4; }"},
+              tests)) {
+    EXPECT_EQ(value(left), 0);
+    EXPECT_EQ(extra(left)["results"], json({"error"}));
+    EXPECT_EQ(why(left), "case 1: it ended before the asserts did");
+  }
+}
+
+TEST_F(CodeRewards, AProgramHasNoSayInTheAssertsOfCpp) {
+  if (compiler_here().empty()) GTEST_SKIP() << "no C++ compiler";
+  const auto all =
+      scores({"int square(int x) { return x * x; }\nint main() { square(1); return 1; }",
+              "#define int long long\nint square(int x) { return x * x; }\nsigned main() {}  // \\",
+              "#define NDEBUG\n#include <cassert>\nint square(int) { return 4; }",
+              "#undef assert\n#define assert(x)\nint square(int) { return 4; }"},
+             json::array({"assert(square(3) == 9);"}));
+  EXPECT_EQ(value(all[0]), 1) << why(all[0]);
+  EXPECT_EQ(value(all[1]), 1) << why(all[1]);
+  EXPECT_EQ(why(all[2]), "case 1: an assert failed: square(3) == 9");
+  EXPECT_EQ(why(all[3]), "case 1: an assert failed: square(3) == 9");
+}
+
+TEST_F(CodeRewards, CppTestsMayHaveAMain) {
+  if (compiler_here().empty()) GTEST_SKIP() << "no C++ compiler";
+  const std::string right =
+      "std::vector<int> twice(std::vector<int> x) { for (int& one : x) one *= "
+      "2; return x; }\nint main() { return 7; }";
+  const std::string human_x =
+      "#undef NDEBUG\n#include<assert.h>\nbool same(vector<int> a,vector<int> b){return a==b;}\n"
+      "int main(){\n    assert (same(twice({1,2}),{2,4}));\n}\n";
+  const std::string multiple =
+      "}\nint main() {\n    auto candidate = twice;\n    "
+      "assert(candidate((std::vector<int>({(int)1}))) == (std::vector<int>({(int)2})));\n}\n";
+  for (const json& tests : {json(multiple), json{{"test", human_x}, {"entry_point", "twice"}}}) {
+    const auto one = score(right, tests);
+    EXPECT_EQ(value(one), 1) << why(one);
+  }
+  reward.score = CodeScore::kFraction;
+  const auto wrong =
+      score("#include <vector>\nstd::vector<int> twice(std::vector<int>) { return {2}; }",
+            json::array({human_x, multiple}));
+  EXPECT_EQ(extra(wrong)["results"], json({"wrong", "passed"})) << why(wrong);
+  expect_part(why(wrong), "an assert failed: same(twice({1,2}),{2,4})");
+  const json check{{"test", "template <class F>\nvoid check(F f) {\n  assert(f(2) == 4);\n}\n"},
+                   {"entry_point", "square"}};
+  EXPECT_EQ(value(score("int square(int x) { return x * x; }", check)), 1);
+  EXPECT_EQ(why(score("int square(int x) { return x * x; }",
+                      "int main() { if (square(2) == 4) return 3; }")),
+            "case 1: it exited with code 3");
+}
+
+TEST_F(CodeRewards, WhatDoesNotCompileOfCppAssertsIsNamed) {
+  if (compiler_here().empty()) GTEST_SKIP() << "no C++ compiler";
+  const json tests{"assert(square(2) == 4);", "assert(square(3) == 9);"};
+  const auto program = score("int square(int x) { return y; }", tests);
+  EXPECT_EQ(value(program), 0);
+  EXPECT_EQ(extra(program)["results"], json({"error", "not run"}));
+  expect_part(why(program), "case 1: it does not compile: error: ");
+  for (const auto& [with, odd] :
+       {std::pair{"int cube(int x) { return x; }", tests},
+        std::pair{"int square(int x) { return x * x; }",
+                  json{"assert(square(2) == 4);", "assert(square(3 == 9);"}}}) {
+    const auto one = score(with, odd);
+    EXPECT_EQ(value(one), 0);
+    EXPECT_EQ(extra(one)["results"], json({"error", "not run"}));
+    expect_part(why(one), "case 1: it compiles, but not with its tests: error: ");
+  }
+}
+
 TEST_F(CodeRewards, FaultsOfAProgramAreZerosWithTheirReason) {
   reward.case_timeout = 1s;
   reward.memory_bytes = 256u << 20;
@@ -136,8 +225,11 @@ TEST_F(CodeRewards, MalformedTestsAreFailuresAndNoZeros) {  // RW-2
   const auto failed = score("print(1)", {{"inputs", {"1"}}});
   expect_part(reason(failed), "the record's tests cannot be read");
   reward.language = CodeLanguage::kCpp;
-  if (!compiler_here().empty())
-    expect_part(reason(score("int main() {}", json{"assert f()"})), "`reward.language` is cpp");
+  if (compiler_here().empty()) return;
+  for (const json& tests :
+       {json{"assert f()"},
+        json{{"fn_name", "f"}, {"inputs", {{1, 2}, {3, 4}}}, {"outputs", {3, 7}}}})
+    expect_part(reason(score("int main() {}", tests)), "`reward.language` is cpp");
 }
 
 TEST_F(CodeRewards, CppIsCompiledAndRun) {

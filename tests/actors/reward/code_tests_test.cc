@@ -80,11 +80,48 @@ TEST(CodeTestsOf, ReadsAsserts) {
     ASSERT_EQ(tests.cases.size(), 2u);
     EXPECT_EQ(tests.cases[1].input, "assert f(2) == 4\n");
   }
-  EXPECT_EQ(read({{"test_list", list}, {"test_setup_code", "import math"}}).cases[0].input,
+  const auto first = [](const CodeTests& tests) { return tests.before + tests.cases[0].input; };
+  EXPECT_EQ(first(read({{"test_list", list}, {"test_setup_code", "import math"}})),
             "import math\nassert f(1) == 1\n");
   EXPECT_EQ(read("assert f(1) == 1\nassert f(2) == 4").cases.size(), 1u);
   const json human{{"test", "def check(c):\n    assert c(1) == 1\n"}, {"entry_point", "f"}};
-  EXPECT_EQ(read(human).cases[0].input, "def check(c):\n    assert c(1) == 1\n\ncheck(f)\n");
+  EXPECT_EQ(first(read(human)), "def check(c):\n    assert c(1) == 1\n\ncheck(f)\n");
+  const std::string whole = "int main() {\n  assert(f(1) == 1);\n}";
+  for (const json& answer : {json(whole), json{{"test", whole}}, json::array({whole}),
+                             json{{"test", whole}, {"entry_point", "f"}}})
+    EXPECT_EQ(first(read(answer)), whole + "\n");
+  EXPECT_EQ(read("int main() { return f(1) != 1; }").cases.size(), 1u);
+}
+
+TEST(CodeTestsOf, SayTheLanguageOfTheProgram) {
+  const auto language = [](const json& tests, CodeLanguage wanted = CodeLanguage::kAuto) {
+    const auto found = language_for(read(tests), wanted);
+    return found ? std::string(spelling(*found)) : found.error().message;
+  };
+  const json sums{{"inputs", {"1"}}, {"outputs", {"2"}}};
+  EXPECT_EQ(language(sums), "auto");
+  EXPECT_EQ(language(sums, CodeLanguage::kCpp), "cpp");
+  const json call{{"fn_name", "f"}, {"inputs", {{1, 2}, {3, 4}}}, {"outputs", {3, 7}}};
+  EXPECT_EQ(language(call), "python");
+  EXPECT_EQ(language(call, CodeLanguage::kCpp),
+            "the record's tests are of Python (they have an `fn_name`), and `reward.language` is "
+            "cpp");
+  for (const char* python : {"assert f(1) == 1", "assert  not f(1)",
+                             "def check(f):\n  assert(f(1))", "# a; b;\nassert f(';')\n# c;"}) {
+    EXPECT_EQ(language(python), "python") << python;
+    EXPECT_EQ(language(python, CodeLanguage::kCpp),
+              "the record's tests are of Python, and `reward.language` is cpp");
+  }
+  for (const char* cpp : {"assert(f(1) == 1);", "assert (f(1) == 1); \n", "  assert(f(\n1));",
+                          "#include <cassert>\nassert(f(1))", "}\nint main() { assert(f(1)); }",
+                          "signed\nmain ( ) { assert(f(1)); }"}) {
+    EXPECT_EQ(language(cpp), "cpp") << cpp;
+    EXPECT_EQ(language(cpp, CodeLanguage::kPython),
+              "the record's tests are of C++, and `reward.language` is python");
+  }
+  EXPECT_EQ(language("assert(f(1) == 1)"), "python") << "either, and records were of Python first";
+  EXPECT_EQ(language("assert(f(1) == 1)", CodeLanguage::kCpp), "cpp");
+  EXPECT_EQ(language("assert(main() == 1)"), "python");
 }
 
 TEST(CodeTestsOf, LooksIntoTheRecordWhereThereIsNoAnswer) {
