@@ -22,11 +22,37 @@ namespace tandem::controller {
 namespace {
 
 constexpr Duration kJournalAgain = std::chrono::seconds(1);
+// So long the answer to a wish waits for the journal: less than askers of the API wait for it.
+constexpr Duration kJournalWait = std::chrono::seconds(2);
 constexpr Duration kAskAgain = std::chrono::seconds(1);  // where the link to an agent is full
 
 Result<Nothing> taken_or_error(const Result<void>& taken) {
   if (!taken) return taken.error();
   return Nothing{};
+}
+
+Error no_job_meanwhile(const Error& why) {
+  return {
+      .code = ErrorCode::kFailed,
+      .message = "the controller cannot write its journal, and takes no new job: " + why.message,
+      .where = why.where,
+      .help = "make room on that disk, or make it writable, and submit again"};
+}
+
+Error not_journalled(const std::string& wish, const Error& why) {
+  return {.code = ErrorCode::kTimedOut,
+          .message = wish + " stands, but the controller cannot write its journal: " + why.message,
+          .where = why.where,
+          .help =
+              "make room on that disk, or make it writable: then it is journalled, and need not "
+              "be asked again; it is lost if the controller ends before"};
+}
+
+std::string name_of(const Cordon& wish) {
+  if (const auto* const uncordon = std::get_if<UncordonNode>(&wish.request))
+    return "uncordoning " + uncordon->node;
+  const auto& cordon = std::get<CordonNode>(wish.request);
+  return (cordon.drain ? "draining " : "cordoning ") + cordon.node;
 }
 
 }  // namespace
@@ -82,7 +108,7 @@ void Controller::carry_out_all(actor::Context& cx, std::vector<ControllerEffect>
   for (ControllerEffect& effect : effects)
     if (auto* const change = std::get_if<Remember>(&effect))
       unremembered_.push_back(std::move(change->event));
-  if (!journal_due_) journal_changes(cx);
+  if (!journal_fails_) journal_changes(cx);
   for (ControllerEffect& effect : effects)
     std::visit(
         [&]<class One>(One& one) {
@@ -93,7 +119,7 @@ void Controller::carry_out_all(actor::Context& cx, std::vector<ControllerEffect>
 }
 
 void Controller::carry_out(actor::Context&, SpawnRankOn spawn) {
-  if (journal_due_) return held_.push_back(std::move(spawn));
+  if (journal_fails_) return held_.push_back(std::move(spawn));
   // The order matters: the process may dial as soon as the agent has the message.
   actions_.expect(spawn.node, spawn.id);
   node::SpawnRank message{.id = spawn.id,
@@ -236,7 +262,7 @@ void Controller::tell_exchanges(actor::Context& cx) {
 void Controller::journal_changes(actor::Context& cx) {
   if (!unremembered_.empty()) {
     if (const auto done = actions_.remember(unremembered_); !done) {
-      if (!std::exchange(journal_due_, true)) {
+      if (!std::exchange(journal_fails_, done.error())) {
         brought_about_.push_back(JournalNews{.fails = true});
         carry_out(cx,
                   Announce{"controller", "controller",
@@ -246,16 +272,39 @@ void Controller::journal_changes(actor::Context& cx) {
                                done.error().message,
                            messages::EventLevel::kError});
       }
+      answer_wishes(cx.now());
       cx.after(kJournalAgain, [this](actor::Context& then) { journal_changes(then); });
       return;
     }
     unremembered_.clear();
+    answer_wishes(cx.now());
   }
-  if (!std::exchange(journal_due_, false)) return;
+  if (!std::exchange(journal_fails_, std::nullopt)) return;
   carry_out(cx, Announce{"controller", "controller", "writes its journal again",
                          messages::EventLevel::kInfo});
   start_held(cx);
   (void)take(cx, JournalNews{.fails = false});
+}
+
+template <class Reply>
+void Controller::answer_wish(actor::Context& cx, std::string name,
+                             const actor::ReplyTo<Reply>& reply, const Result<Reply>& done) {
+  if (!done || unremembered_.empty()) return reply(done);
+  unanswered_.push_back(
+      {std::move(name), cx.now() + kJournalWait, [reply, done](const Result<void>& journalled) {
+         reply(journalled ? done : Result<Reply>(journalled.error()));
+       }});
+}
+
+void Controller::answer_wishes(Time now) {
+  for (Unanswered& wish : std::exchange(unanswered_, {})) {
+    if (unremembered_.empty())
+      wish.reply({});
+    else if (now >= wish.until)
+      wish.reply(not_journalled(wish.name, *journal_fails_));
+    else
+      unanswered_.push_back(std::move(wish));
+  }
 }
 
 void Controller::start_held(actor::Context& cx) {
@@ -308,12 +357,13 @@ void Controller::handle(actor::Context& cx, ProcessNews news) {
 void Controller::handle(actor::Context& cx, actor::Ask<Submit> ask) {
   // Checked before the directory is made, so that a job that is refused leaves nothing behind.
   if (const auto fits = core_.accepted(ask.question.shape); !fits) return ask.reply(fits.error());
+  if (journal_fails_) return ask.reply(no_job_meanwhile(*journal_fails_));
   auto run = actions_.make_run_directory(ask.question.shape);
   if (!run) return ask.reply(run.error());
   const auto taken =
       take(cx, SubmitJob{std::move(ask.question.shape), run->id, std::move(run->path), unix_ms()});
-  if (!taken) return ask.reply(taken.error());
-  ask.reply(run->id);
+  answer_wish(cx, "submitting " + run->id, ask.reply,
+              taken ? Result<std::string>(run->id) : taken.error());
 }
 
 void Controller::handle(actor::Context& cx, actor::Ask<TakeUp> ask) {
@@ -340,20 +390,26 @@ void Controller::handle(actor::Context& cx, actor::Ask<TakeUp> ask) {
 }
 
 void Controller::handle(actor::Context& cx, actor::Ask<Scale> ask) {
-  ask.reply(taken_or_error(take(cx, ask.question.scale)));
+  const ScaleRole& scale = ask.question.scale;
+  answer_wish(
+      cx, "scaling " + scale.job + " to " + name(scale.role) + "=" + std::to_string(scale.replicas),
+      ask.reply, taken_or_error(take(cx, scale)));
 }
 
 void Controller::handle(actor::Context& cx, actor::Ask<Cancel> ask) {
-  ask.reply(taken_or_error(take(cx, CancelJob{ask.question.job})));
+  const std::string& job = ask.question.job;
+  answer_wish(cx, "cancelling " + job, ask.reply, taken_or_error(take(cx, CancelJob{job})));
 }
 
 void Controller::handle(actor::Context& cx, actor::Ask<Forget> ask) {
-  ask.reply(taken_or_error(take(cx, ForgetJob{ask.question.job})));
+  const std::string& job = ask.question.job;
+  answer_wish(cx, "deleting " + job, ask.reply, taken_or_error(take(cx, ForgetJob{job})));
 }
 
 void Controller::handle(actor::Context& cx, actor::Ask<Cordon> ask) {
-  ask.reply(taken_or_error(
-      std::visit([&](const auto& request) { return take(cx, request); }, ask.question.request)));
+  const auto taken =
+      std::visit([&](const auto& request) { return take(cx, request); }, ask.question.request);
+  answer_wish(cx, name_of(ask.question), ask.reply, taken_or_error(taken));
 }
 
 void Controller::handle(actor::Context& cx, actor::Ask<AskProgram> ask) {

@@ -7,11 +7,21 @@
 //
 // Events for users have numbers that never repeat within one TANDEM_HOME; the newest kEventsKept
 // are in memory, all are in the controller's journal.
+//
+//   CC-6  A wish of a user (Submit, Scale, Cancel, Forget, Cordon) is answered as done only once
+//         the journal has what it changed: the next controller knows it.
+//
+// While the journal cannot be written, a new job is refused before anything of it is made
+// (kFailed), since none of its processes could start. Other wishes are carried out, and so is the
+// submission that finds that the journal fails: the answer waits for the journal, and is kTimedOut
+// where it waits in vain. The wish then stands, and is journalled once the journal can be written.
 #pragma once
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -94,7 +104,8 @@ struct GetEvents {  // those with seq > after, at most kEventsKept of them
 inline constexpr std::size_t kEventsKept = 10'000;
 
 // Handlers of messages hand an event to the core; handlers of asks reply once, at once, but for
-// Await. An Error is the answer to the asker and changes nothing.
+// Await, AskProgram and wishes (CC-6). An Error is the answer to the asker and changes nothing, but
+// for the kTimedOut of a wish.
 class Controller {
  public:
   using Inbox =
@@ -168,6 +179,13 @@ class Controller {
   void carry_out(actor::Context& cx, Announce announce);
   // Journals what waits for it, and tries again later where that fails.
   void journal_changes(actor::Context& cx);
+  // Replies to a wish: at once with an Error, else when the journal has all changes so far. `name`:
+  // as a message calls the wish.
+  template <class Reply>
+  void answer_wish(actor::Context& cx, std::string name, const actor::ReplyTo<Reply>& reply,
+                   const Result<Reply>& done);
+  // Replies to the wishes whose changes are journalled, and to those that have waited too long.
+  void answer_wishes(Time now);
   // Starts the processes that have waited for the journal, but for those that are over.
   void start_held(actor::Context& cx);
   actor::Ref<node::AgentInbox> agent_of(const std::string& node) const;
@@ -187,7 +205,14 @@ class Controller {
   link::Outbox to_exchanges_;
   bool retry_due_ = false;                  // a timer is set: an exchange's mailbox was full
   std::vector<DurableEvent> unremembered_;  // in order; empty unless the journal cannot be written
-  bool journal_due_ = false;                // a timer is set: it could not
+  std::optional<Error> journal_fails_;      // why it could not; then a timer is set
+  struct Unanswered {
+    std::string name;
+    Time until;
+    std::function<void(const Result<void>& journalled)> reply;
+  };
+  // Wishes whose changes the journal lacks, for kJournalWait (controller.cc) and a second at most.
+  std::vector<Unanswered> unanswered_;
   // Starts of processes that wait for the journal: those of the step whose changes it did not take.
   std::vector<SpawnRankOn> held_;
   // Events caused by effects, taken in order after the effects of the current event.

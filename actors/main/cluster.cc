@@ -70,7 +70,8 @@ void cancel_all(const ControllerProcess& cluster) {
   if (!view) return;
   for (const controller::JobRecord& job : view->jobs)
     if (!scheduler::is_final(job.status.state))
-      (void)actor::ask_and_wait(cluster.controller(), controller::Cancel{job.id}, kCancelTimeout);
+      // No answer is waited for: it may wait for a full disk.
+      (void)cluster.controller().tell(actor::Ask<controller::Cancel>{{job.id}, {}});
   const auto ended = actor::ask_and_wait(
       cluster.controller(), controller::Await{controller::ClusterCondition::kNoJobRuns},
       kJobsEndTimeout);

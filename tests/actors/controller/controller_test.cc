@@ -5,7 +5,10 @@
 
 #include <functional>
 #include <limits>
+#include <map>
 #include <memory>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/actor/simulated_executor.h"
@@ -245,6 +248,110 @@ TEST(Controller, AProcessStartsOnceTheJournalHasIt_CC1) {
   EXPECT_EQ(agent->spawned[1].actor, "job-1/counter/1");
   executor.run_until([&] { return false; }, std::chrono::seconds(5));
   EXPECT_EQ(agent->spawned.size(), 2u);
+}
+
+// A controller with a node, whose journal fails for as long as the test says. It keeps the answers
+// to wishes, and how many changes of each kind were journalled.
+struct FailingJournal {
+  FailingJournal() {
+    ControllerActions actions = actions_to(std::make_shared<FullMailbox>());
+    actions.agent = [agent = std::make_shared<HonestAgent>()](const std::string& node,
+                                                              Incarnation incarnation) {
+      return actor::Ref<node::AgentInbox>({node, incarnation}, agent);
+    };
+    actions.make_run_directory = [this](const JobShape&) -> Result<RunDirectory> {
+      const std::string id = "job-" + std::to_string(++runs);
+      return RunDirectory{id, "runs/" + id};
+    };
+    actions.remember = [this](std::span<const DurableEvent> events) -> Result<void> {
+      if (full) return Error{ErrorCode::kFailed, "no space left", "controller.sqlite"};
+      for (const DurableEvent& event : events) ++journalled[kind_of(event)];
+      return {};
+    };
+    tell = teller(executor, system, actions);
+    tell(node::NodeUp{"vm", Incarnation{1}, 8, std::int64_t{1} << 40, 1});
+  }
+  template <class Question>
+  void ask(Question question) {
+    using Reply = Result<typename Question::Reply>;
+    const auto note = [this](const Reply& reply) {
+      answers.push_back(reply ? Result<void>() : Result<void>(reply.error()));
+    };
+    tell(actor::Ask<Question>{std::move(question), actor::ReplyTo<typename Question::Reply>(note)});
+  }
+  bool answered(std::size_t count) {
+    executor.run_until([&] { return answers.size() >= count; }, std::chrono::seconds(5));
+    return answers.size() == count;
+  }
+
+  bool full = false;
+  int runs = 0;
+  std::map<std::string_view, int> journalled;
+  std::vector<Result<void>> answers;
+  actor::SimulatedExecutor executor{1};
+  actor::System system{executor, nullptr};
+  std::function<void(Controller::Inbox)> tell;
+};
+
+// Its user may go away with the answer, and the controller may die then.
+TEST(Controller, AWishIsAnsweredOnceTheJournalHasIt_CC6) {
+  FailingJournal world;
+  world.ask(Submit{shape_of(1)});
+  ASSERT_EQ(world.answers.size(), 1u);
+  world.full = true;
+  world.ask(Scale{{"job-1", messages::Role::kRollout, 2}});
+  world.ask(Cordon{CordonNode{"vm", "it is old"}});
+  world.ask(Cancel{"job-1"});
+  world.ask(Cancel{"job-1"});  // it changes nothing more, and is no more durable for that
+  EXPECT_EQ(world.answers.size(), 1u) << "the journal has none of them";
+  world.full = false;
+  ASSERT_TRUE(world.answered(5));
+  for (const char* const kind : {"role_scaled", "node_cordoned", "job_left"})
+    EXPECT_EQ(world.journalled[kind], 1) << kind;
+  for (const Result<void>& answer : world.answers) EXPECT_TRUE(answer);
+  world.ask(Cordon{UncordonNode{"vm"}});
+  EXPECT_EQ(world.answers.size(), 6u) << "at once";
+}
+
+TEST(Controller, AWishThatTheJournalDoesNotTakeStandsAndItsUserIsToldSo_CC6) {
+  FailingJournal world;
+  world.full = true;
+  world.ask(Submit{shape_of(1)});
+  world.ask(Scale{{"job-1", messages::Role::kRollout, 2}});
+  ASSERT_TRUE(world.answered(2));
+  for (std::size_t i = 0; i < 2; ++i) {
+    const Error& error = world.answers[i].error();
+    EXPECT_EQ(error.code, ErrorCode::kTimedOut);
+    EXPECT_EQ(error.where, "controller.sqlite");
+    for (const char* const part : {"job-1", "stands", "no space left"})
+      EXPECT_NE(error.message.find(part), std::string::npos) << error.message;
+  }
+  world.full = false;
+  world.executor.run_until([&] { return world.journalled.contains("role_scaled"); },
+                           std::chrono::seconds(5));
+  EXPECT_EQ(world.journalled["job_taken"], 1);
+  EXPECT_EQ(world.journalled["role_scaled"], 1);
+  EXPECT_EQ(world.answers.size(), 2u) << "each is answered once";
+}
+
+// A second try would otherwise make a second job.
+TEST(Controller, NoJobIsTakenWhileTheJournalFails_CC6) {
+  FailingJournal world;
+  world.full = true;
+  world.tell(node::NodeUp{"other", Incarnation{1}, 8, std::int64_t{1} << 40, 1});
+  world.ask(Submit{shape_of(1)});
+  ASSERT_EQ(world.answers.size(), 1u) << "at once";
+  EXPECT_EQ(world.answers[0].error().code, ErrorCode::kFailed);
+  EXPECT_NE(world.answers[0].error().message.find("no space left"), std::string::npos);
+  EXPECT_EQ(world.runs, 0);
+  world.full = false;
+  world.executor.run_until([&] { return world.journalled["node_joined"] == 2; },
+                           std::chrono::seconds(5));
+  EXPECT_FALSE(world.journalled.contains("job_taken"));
+  world.ask(Submit{shape_of(1)});
+  ASSERT_EQ(world.answers.size(), 2u);
+  EXPECT_TRUE(world.answers[1]);
+  EXPECT_EQ(world.runs, 1);
 }
 
 // A user's program, as far as the controller sees it.

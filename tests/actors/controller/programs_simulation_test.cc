@@ -179,5 +179,32 @@ TEST(ProgramsSimulation, StormsWithControllersThatDieLeaveNothing) {
   });
 }
 
+// The journal fails, users wish meanwhile, and the controller dies soon.
+TEST(ProgramsSimulation, AWishThatIsAnsweredOutlivesTheController_CC6) {
+  for_seeds(20, [](std::uint64_t seed) {
+    SimulatedCluster cluster(seed);
+    cluster.add_node("a", 4);
+    cluster.run_for(1s);
+    const auto job = cluster.submit_actors(counters(2));
+    ASSERT_TRUE(job) << render(job.error());
+    ASSERT_TRUE(all_ready(cluster, *job, 2));
+    Rng rng(derive_seed(seed, "wishes"));
+    auto& executor = cluster.executor();
+    for (int i = 0; i < 10; ++i) {
+      const auto wanted = 1 + static_cast<std::int32_t>(rng.below(4));
+      cluster.disk().remember_fails_until = executor.now() + Duration(rng.below(4'000'000'000));
+      executor.at(executor.now() + Duration(rng.below(4'000'000'000)),
+                  [&cluster] { cluster.crash_controller(100ms); });
+      const auto scaled = cluster.scale(*job, {kUsersProgram}, wanted);
+      cluster.run_for(6s);
+      for (const JobRecord& now : cluster.view().jobs)
+        EXPECT_TRUE(!scaled || now.desired.at({kUsersProgram}) == wanted) << i;
+    }
+    ASSERT_TRUE(cluster.cancel(*job));
+    ASSERT_TRUE(cluster.run_until([&] { return cluster.final(*job); }, 120s));
+    EXPECT_TRUE(cluster.run_until([&] { return cluster.ranks_running().empty(); }, 60s));
+  });
+}
+
 }  // namespace
 }  // namespace tandem::controller

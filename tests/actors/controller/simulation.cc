@@ -9,6 +9,7 @@
 #include "actors/controller/watchdog.h"
 #include "actors/exchange/follow.h"
 #include "runtime/base/log.h"
+#include "tests/actors/controller/kept_wishes.h"
 
 namespace tandem::controller {
 
@@ -464,8 +465,10 @@ template <class Q>
 Result<typename Q::Reply> SimulatedCluster::ask(Q question) {
   using Reply = Result<typename Q::Reply>;
   const auto answer = std::make_shared<std::optional<Reply>>();
-  const actor::ReplyTo<typename Q::Reply> reply(
-      [answer](Reply given) { answer->emplace(std::move(given)); });
+  const actor::ReplyTo<typename Q::Reply> reply([this, answer, question](Reply given) {
+    EXPECT_TRUE(!given || is_kept(remembered_, question)) << "CC-6";
+    answer->emplace(std::move(given));
+  });
   if (controller_.tell(actor::Ask<Q>{std::move(question), reply}) != Delivery::kAccepted)
     return Error{ErrorCode::kUnreachable, "there is no controller"};
   CHECK(executor_.run_until([&] { return answer->has_value(); }, kAnswerWithin));
