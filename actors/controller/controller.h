@@ -152,6 +152,8 @@ class Controller {
   void handle(actor::Context& cx, actor::Ask<GetEvents> ask);
   void handle(actor::Context& cx, actor::Ask<Await> ask);
 
+  const ControllerCore& core() const { return core_; }  // for checks
+
  private:
   // Gives the core an event and carries out the effects. An effect that fails at once becomes an
   // event of its own, which is taken after all effects of this one.

@@ -1,6 +1,10 @@
 #include "actors/controller/durable.h"
 
 #include <algorithm>
+#include <span>
+
+#include "runtime/base/digest.h"
+#include "runtime/wire/codec.h"
 
 namespace tandem::controller {
 
@@ -155,6 +159,15 @@ std::vector<DurableEvent> DurableState::events() const {
     for (const auto& [gpu, why] : gpus) events.emplace_back(GpuCordoned{node, gpu, why});
   if (incarnation_last_ > 0) events.emplace_back(IncarnationsReserved{incarnation_last_});
   return events;
+}
+
+std::uint64_t DurableState::hash() const {
+  Checksum64 sum;
+  for (const DurableEvent& event : events()) {
+    const std::string bytes = wire::encode(event);
+    sum.update(std::as_bytes(std::span(bytes)));
+  }
+  return sum.value();
 }
 
 }  // namespace tandem::controller

@@ -5,6 +5,7 @@
 //   CC-5  What a reader of these events has is what the living controller knows: its jobs that have
 //         not ended, what users want of them, where each of their actors runs, how often those have
 //         died, its nodes, and an incarnation that no actor has had.
+//   CC-7  Equal states have one hash(), which depends on every fact.
 #pragma once
 
 #include <cstdint>
@@ -61,6 +62,7 @@ class DurableState {
 
   // The fewest events that give this state.
   std::vector<DurableEvent> events() const;
+  std::uint64_t hash() const;  // of events(), in time proportional to them
 
   bool operator==(const DurableState&) const = default;
 
@@ -80,6 +82,7 @@ class DurableState {
   void on(const NodeUncordoned& event);
   void on(const GpuCordoned& event);
   void on(const GpuUncordoned& event);
+  void on(const StateHashed&) {}  // whoever reads a journal compares it
 
   void forget_deaths(const std::string& actor);
 

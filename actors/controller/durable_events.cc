@@ -14,6 +14,7 @@ struct Kind {
   std::string_view operator()(const NodeUncordoned&) const { return "node_uncordoned"; }
   std::string_view operator()(const GpuCordoned&) const { return "gpu_cordoned"; }
   std::string_view operator()(const GpuUncordoned&) const { return "gpu_uncordoned"; }
+  std::string_view operator()(const StateHashed&) const { return "state_hash"; }
   std::string_view operator()(const JobOver&) const { return "job_over"; }
   std::string_view operator()(const JobServes&) const { return "job_serves"; }
   std::string_view operator()(const ActorStarted&) const { return "actor_started"; }
@@ -32,6 +33,7 @@ struct Subject {
   std::string operator()(const NodeUncordoned& e) const { return e.node; }
   std::string operator()(const GpuCordoned& e) const { return e.node; }
   std::string operator()(const GpuUncordoned& e) const { return e.node; }
+  std::string operator()(const StateHashed&) const { return ""; }
   std::string operator()(const JobOver& e) const { return e.job; }
   std::string operator()(const JobServes& e) const { return e.job; }
   std::string operator()(const ActorStarted& e) const { return e.actor; }

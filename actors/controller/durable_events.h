@@ -24,7 +24,8 @@ TANDEM_WIRE(Resources, cpu_milli, gpu_milli, memory_bytes)
 
 namespace tandem::controller {
 
-// The fields of the events below are a schema; a change of them takes another number.
+// The fields of the events below are a schema, and so is the order of DurableState::events(), by
+// which a state is hashed; a change of them takes another number.
 inline constexpr std::int64_t kDurableSchema = 3;
 
 // A user has submitted the job, or an earlier controller had it.
@@ -156,9 +157,17 @@ struct GpuUncordoned {
 };
 TANDEM_WIRE(GpuUncordoned, node, gpu)
 
-using DurableEvent = std::variant<JobTaken, RoleScaled, JobLeft, IncarnationsReserved, NodeJoined,
-                                  NodeLeft, NodeCordoned, NodeUncordoned, JobOver, ActorStarted,
-                                  ActorLeaves, ActorEnded, JobServes, GpuCordoned, GpuUncordoned>;
+// DurableState::hash() after all events before this one. It stands behind the fewest events that
+// give a state, where rows of the journal are replaced by these.
+struct StateHashed {
+  std::uint64_t hash = 0;
+};
+TANDEM_WIRE(StateHashed, hash)
+
+using DurableEvent =
+    std::variant<JobTaken, RoleScaled, JobLeft, IncarnationsReserved, NodeJoined, NodeLeft,
+                 NodeCordoned, NodeUncordoned, JobOver, ActorStarted, ActorLeaves, ActorEnded,
+                 JobServes, GpuCordoned, GpuUncordoned, StateHashed>;
 
 // The name of the event's kind, and the job, actor or node that it is about, for people who read
 // the journal.

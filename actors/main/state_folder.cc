@@ -80,24 +80,32 @@ StateFolder::Former StateFolder::take_former(const fs::path& home) {
   return former;
 }
 
-// Reads the rows of all changes, and replaces them by the fewest rows that give the same state.
+// Reads the rows of all changes, compares their state with each hash among them, and replaces them
+// by the fewest rows that give the same state, and its hash.
 Result<void> StateFolder::recall() {
   const auto kept = journal_.state(controller::kDurableSchema);
   if (!kept) return kept.error();
   if (kept->other_schema) forgotten_ = "another version of Tandem has remembered some";
   for (const runs::StateRow& row : kept->rows) {
     const auto event = wire::decode<controller::DurableEvent>(row.body);
-    if (event)
-      remembered_.apply(*event);
-    else
+    if (!event) {
       forgotten_ = "a row of the journal is damaged: " + event.error().message;
+      continue;
+    }
+    remembered_.apply(*event);
+    const auto* const hashed = std::get_if<controller::StateHashed>(&*event);
+    if (hashed && hashed->hash != remembered_.hash() && forgotten_.empty())
+      forgotten_ = "rows of the journal are missing, or others than were written";
   }
+  log::info("event=state_recalled rows={} jobs={} actors={} hash={:016x}", kept->rows.size(),
+            remembered_.jobs().size(), remembered_.actors().size(), remembered_.hash());
   return write_fewest();
 }
 
 Result<void> StateFolder::write_fewest() {
   std::vector<runs::StateRow> rows;
   for (const controller::DurableEvent& event : remembered_.events()) rows.push_back(row_of(event));
+  rows.push_back(row_of(controller::StateHashed{remembered_.hash()}));
   const auto written = journal_.replace_state(rows, controller::kDurableSchema, unix_ms());
   const std::size_t more = std::max(kRowsMin, kRowsPerChange * rows.size());
   // After an error all rows are as they were: it is tried again in some time.

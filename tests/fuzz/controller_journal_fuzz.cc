@@ -39,7 +39,7 @@ void controller_journal(std::string_view input) {
     fewest.apply(event);
     behind.apply(event);
   }
-  CHECK(fewest == state);
+  CHECK(fewest == state && fewest.hash() == state.hash());
   CHECK(behind == state);
   controller::TakeUpJobs taken;
   for (const controller::JobTaken& job : state.jobs())

@@ -83,6 +83,23 @@ TEST(DurableState, ItsFewestEventsGiveItAlsoBehindAllOthers) {
     }
     EXPECT_EQ(again, state);
     EXPECT_EQ(behind, state);
+    EXPECT_EQ(again.hash(), state.hash()) << "CC-7";
+    EXPECT_EQ(behind.hash(), state.hash()) << "CC-7";
+  });
+}
+
+TEST(DurableState, CC7EveryEventThatChangesItChangesItsHash) {
+  for_seeds(200, [](std::uint64_t seed) {
+    Rng rng(seed);
+    DurableState state;
+    for (int i = 0; i < 60; ++i) {
+      const DurableState before = state;
+      state.apply(random_event(rng));
+      EXPECT_EQ(state == before, state.hash() == before.hash()) << "event " << i;
+      const std::uint64_t hash = state.hash();
+      state.apply(StateHashed{hash});
+      EXPECT_EQ(state.hash(), hash);
+    }
   });
 }
 

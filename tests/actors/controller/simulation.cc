@@ -84,12 +84,14 @@ void SimulatedCluster::start_controller(std::uint64_t seed, const DurableState& 
   });
   system_ = std::make_unique<actor::System>(life_->executor,
                                             [](const ActorId&, const Error&) { CHECK(false); });
-  controller_ =
-      system_->spawn<Controller>("controller",
-                                 [seed, actions = mortal(actions(), life_), restored] {
-                                   return std::make_unique<Controller>(seed, actions, restored);
-                                 },
-                                 {.mailbox_max = conditions_.mailbox_max});
+  controller_ = system_->spawn<Controller>(
+      "controller",
+      [this, seed, actions = mortal(actions(), life_), restored] {
+        auto made = std::make_unique<Controller>(seed, actions, restored);
+        core_ = &made->core();
+        return made;
+      },
+      {.mailbox_max = conditions_.mailbox_max});
   news_ = std::make_unique<LinkNews>(controller_);
   directory_.expose(rank::kControllerRanksPort, actor::narrow<messages::RankEvents>(controller_),
                     doors::rank_door());
@@ -358,6 +360,7 @@ ControllerActions SimulatedCluster::actions() {
       if (over) finals_.emplace(left->job, state_after(over->outcome));
       remembered_.apply(event);
     }
+    CHECK(remembered_.hash() == core_->durable().hash());  // CC-5, CC-7: a reader has its state
     return {};
   };
   actions.open_exchange = [this](const JobRecord& job) { return open_exchange(job); };
@@ -458,8 +461,6 @@ void SimulatedCluster::record(const std::string& job, SimulatedRun& run,
     if (on_event) on_event(job, event);
   }
 }
-
-std::string SimulatedCluster::now_text() const { return std::to_string(executor_.now().ns); }
 
 template <class Q>
 Result<typename Q::Reply> SimulatedCluster::ask(Q question) {
@@ -591,10 +592,6 @@ std::string SimulatedCluster::final_state(const std::string& job) const {
 bool SimulatedCluster::has_result(const std::string& job) const {
   const auto run = runs_.at(job);
   return results_.contains(job) || (run && run->record.result_json);
-}
-
-std::shared_ptr<SimulatedRun> SimulatedCluster::run_of(const std::string& job) const {
-  return runs_.at(job);
 }
 
 }  // namespace tandem::controller

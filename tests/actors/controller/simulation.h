@@ -96,7 +96,7 @@ class SimulatedCluster {
   std::string final_state(const std::string& job) const;  // "Succeeded"; "" before
   bool has_result(const std::string& job) const;  // its exchange or its controller wrote one
 
-  std::shared_ptr<SimulatedRun> run_of(const std::string& job) const;
+  std::shared_ptr<SimulatedRun> run_of(const std::string& job) const { return runs_.at(job); }
   const std::map<std::string, std::shared_ptr<SimulatedRun>>& runs() const { return runs_; }
   // What a later controller would know if this one died now.
   const DurableState& remembered() const { return remembered_; }
@@ -136,7 +136,7 @@ class SimulatedCluster {
   void stall_for_disk(const SharedLife& life);
   template <class Q>
   Result<typename Q::Reply> ask(Q question);
-  std::string now_text() const;
+  std::string now_text() const { return std::to_string(executor_.now().ns); }
 
   actor::SimulatedExecutor executor_;
   SimulatedNetwork network_;
@@ -146,6 +146,7 @@ class SimulatedCluster {
   link::Directory directory_;
   std::unique_ptr<actor::System> system_;
   actor::Ref<Controller::Inbox> controller_;
+  const ControllerCore* core_ = nullptr;  // of the newest controller
   std::unique_ptr<LinkNews> news_;
   std::map<std::pair<std::string, Incarnation>, actor::Ref<node::AgentInbox>> agents_;
   doors::Roster roster_;

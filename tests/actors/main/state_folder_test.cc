@@ -110,6 +110,30 @@ TEST_F(StateFolderTest, WhatIsRememberedIsThatOfTheNextWithoutDamagedRows) {
   EXPECT_EQ(rows->rows.size(), 1u) << "rows of another version are left for it";
 }
 
+// A row that was lost between two others leaves rows that all can be read.
+TEST_F(StateFolderTest, RowsThatAreNotThoseThatWereWrittenAreToldByTheHash_CC7) {
+  const std::vector<controller::DurableEvent> events{
+      controller::JobTaken{.job = "a-1", .run_dir = "/a", .yaml = "x"},
+      controller::NodeJoined{"vm"}};
+  ASSERT_TRUE(claim()->remember(events));
+  {
+    const auto folder = claim();  // writes the fewest rows and their hash
+    EXPECT_EQ(folder->forgotten(), "");
+    const auto kept = folder->journal().state(controller::kDurableSchema);
+    ASSERT_TRUE(kept);
+    ASSERT_EQ(kept->rows.size(), 3u);
+    EXPECT_EQ(kept->rows.back().kind, "state_hash");
+    const std::vector<runs::StateRow> without{kept->rows[0], kept->rows[2]};
+    ASSERT_TRUE(folder->journal().replace_state(without, controller::kDurableSchema, 1));
+  }
+  {
+    const auto folder = claim();
+    EXPECT_NE(folder->forgotten(), "");
+    EXPECT_EQ(folder->remembered().jobs().size(), 1u) << "the rest is taken up";
+  }
+  EXPECT_EQ(claim()->forgotten(), "") << "it is said once";
+}
+
 TEST_F(StateFolderTest, ManyChangesLeaveFewRows) {
   {
     const auto folder = claim();
