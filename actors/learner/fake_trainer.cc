@@ -97,7 +97,8 @@ std::optional<std::span<const std::byte>> FakeTrainer::older(PolicyVersion versi
 
 Result<SavedCheckpoint> FakeTrainer::save() {
   if (store_->full)
-    return Error{.message = "cannot save checkpoint step-" + std::to_string(step_.value) +
+    return Error{.code = store_->code,
+                 .message = "cannot save checkpoint step-" + std::to_string(step_.value) +
                             ": No space left on device",
                  .os_error = store_->os_error};
   if (store_->refusals > 0) {

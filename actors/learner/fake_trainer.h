@@ -24,10 +24,11 @@ struct FakeCheckpoint {
 };
 struct FakeStore {
   std::map<StepId, FakeCheckpoint> checkpoints;
-  std::vector<StepId> kept;  // the last that keep() named
-  bool full = false;         // every save fails
-  int os_error = 0;          // of that failure; ENOSPC: it passes
-  int refusals = 0;          // the next so many saves fail, as on a disk with a short fault
+  std::vector<StepId> kept;             // the last that keep() named
+  bool full = false;                    // every save fails
+  int os_error = 0;                     // of that failure; ENOSPC: it passes
+  ErrorCode code = ErrorCode::kFailed;  // of that failure
+  int refusals = 0;  // the next so many saves fail, as on a disk with a short fault
 };
 
 struct FakeTrainerConfig {

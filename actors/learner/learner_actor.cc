@@ -20,11 +20,16 @@ namespace {
 
 // A disk may fail for a moment, so a write is tried again. An error that stays would also meet the
 // restarted learner, after it had trained every step since the last checkpoint anew; the job fails
-// at once instead (kInvalid). A full disk is the caller's to wait for.
+// at once instead (kInvalid). A full disk is the caller's to wait for. Where another learner has
+// taken the run over (kUnauthorised), this one ends: if it is the one that is wanted, its next
+// incarnation claims the checkpoints anew.
 template <class Write>
 auto write_again(const Write& write, const char* event, StepId step) {
   auto written = write();
-  const auto lasts = [&written] { return !written && !waits_for_disk(written.error()); };
+  const auto lasts = [&written] {
+    return !written && !waits_for_disk(written.error()) &&
+           written.error().code != ErrorCode::kUnauthorised;
+  };
   for (int attempt = 1; lasts() && attempt < kSaveAttempts; ++attempt) {
     log::warn("event={} step={} error=\"{}\"", event, step.value, written.error().message);
     written = write();

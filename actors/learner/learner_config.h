@@ -167,6 +167,12 @@ constexpr auto enum_names(ResumeMode) {
   return enum_name_rows<ResumeMode>({{kAuto, "auto"}, {kDisable, "disable"}});
 }
 
+// The claim of a learner on the checkpoints of its run (trainer_checkpoint.h, CP-3).
+struct CheckpointClaim {
+  std::string id;      // of this learner alone; empty: nothing is claimed
+  std::string former;  // the claim that this learner found; empty: there was none
+};
+
 struct CheckpointConfig {
   std::filesystem::path directory;  // RUN_DIR/checkpoints; made when first needed
   std::int64_t keep_max = 2;        // newest ones kept; at least 1
@@ -174,13 +180,12 @@ struct CheckpointConfig {
   std::vector<StepId> refused;      // damaged: they count for none, and go with the next save
   ResumeMode resume = ResumeMode::kAuto;
   std::filesystem::path resume_path;  // the directory of one checkpoint; only with kPath
-  std::string claim = {};  // what claim_checkpoints() gave this learner; empty: nothing is claimed
+  CheckpointClaim claim = {};         // what claim_checkpoints() gave this learner
 };
 
 enum class WarmStartMetric : std::uint8_t {
   kSampleAccuracy,  // expected share of sampled completions (temperature 1) that equal the record's
-  // Mean -log p of a completion token, in nats; stops at or below the value. A job file cannot name
-  // it.
+  // Mean -log p of a completion token, in nats; stops at or below it. No job file can name it.
   kLoss,
 };
 constexpr auto enum_names(WarmStartMetric) {

@@ -124,7 +124,7 @@ class NativeTrainer final : public Trainer {
   struct {
     std::vector<StepId> kept;     // by save(), besides the newest
     std::vector<StepId> refused;  // checkpoints that restore() found damaged
-    std::string claim;            // CP-3; of rank 0
+    CheckpointClaim claim;        // CP-3; of rank 0
   } saves_;
   const std::unique_ptr<device::ThreadPool> threads_;
   const std::function<void()> beat_;

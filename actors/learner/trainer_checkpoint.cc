@@ -9,7 +9,9 @@
 // without renaming, would at times leave half a checkpoint under a name that promises a whole one.
 //
 // The claim is a file that the next learner replaces. It is read before each change (CP-3): what is
-// left is a learner that is stopped between that look and the renaming behind it.
+// left is a learner that is stopped between that look and the renaming behind it. A learner whose
+// disk took no claim at its start knows by the claim that it found then whether another learner has
+// come since: only if none has, it claims before its first save.
 #include "actors/learner/trainer_checkpoint.h"
 
 #include <fcntl.h>
@@ -88,15 +90,27 @@ std::vector<StepId> list_steps(const fs::path& directory) {
   return steps;
 }
 
+// The claim of the newest learner; empty where none has claimed.
+Result<std::string> newest_claim(const fs::path& directory) {
+  auto claim = read_file(directory / kOwner, kOwnerBytesMax);
+  if (!claim && claim.error().os_error == ENOENT) return std::string();
+  return claim;
+}
+
+Error taken_over(const fs::path& directory) {
+  return {.code = ErrorCode::kUnauthorised,
+          .message = "another learner has taken the run over",
+          .where = (directory / kOwner).string()};
+}
+
 // Whether no other learner has claimed the checkpoints since this one did (CP-3). Where the file of
 // the claim was removed, none has: a successor would have written it anew.
 Result<void> still_ours(const CheckpointConfig& config) {
-  if (config.claim.empty()) return {};
-  const fs::path owner = config.directory / kOwner;
-  const auto claim = read_file(owner, kOwnerBytesMax);
-  if (claim ? *claim == config.claim : claim.error().os_error == ENOENT) return {};
+  if (config.claim.id.empty()) return {};
+  const auto claim = newest_claim(config.directory);
   if (!claim) return claim.error();
-  return Error{.message = "another learner has taken the run over", .where = owner.string()};
+  if (claim->empty() || *claim == config.claim.id) return {};
+  return taken_over(config.directory);
 }
 
 void remove_asides(const fs::path& directory) {
@@ -105,6 +119,19 @@ void remove_asides(const fs::path& directory) {
   for (const fs::directory_entry& entry : fs::directory_iterator(directory, failed))
     if (entry.path().filename().string().starts_with(kAsidePrefix)) found.push_back(entry.path());
   for (const fs::path& path : found) fs::remove_all(path, failed);
+}
+
+// Makes a claim that is only begun, or finds that it is made. Leftovers go first, since they may be
+// what fills the disk; no learner has come that could write one of them (CP-3).
+Result<void> hold_claim(const CheckpointConfig& config) {
+  const CheckpointClaim& ours = config.claim;
+  if (ours.id.empty()) return {};
+  const auto claim = newest_claim(config.directory);
+  if (!claim) return claim.error();
+  if (*claim == ours.id) return {};
+  if (!claim->empty() && *claim != ours.former) return taken_over(config.directory);
+  remove_asides(config.directory);
+  return write_file_atomic(config.directory / kOwner, ours.id);
 }
 
 // Removes checkpoints that are no longer needed. Those of later steps remain from a course of
@@ -231,19 +258,23 @@ fs::path older_file(const fs::path& checkpoint, PolicyVersion version) {
   return checkpoint / "trainer" / ("version-" + std::to_string(version.value) + ".bin");
 }
 
-Result<std::string> claim_checkpoints(const CheckpointConfig& config) {
-  std::string claim = random_secret().substr(0, kClaimCharacters);
+Result<CheckpointClaim> claim_checkpoints(const CheckpointConfig& config) {
+  const auto former = newest_claim(config.directory);
+  CheckpointClaim claim{.id = random_secret().substr(0, kClaimCharacters),
+                        .former = former ? *former : ""};
   auto done = make_directories(config.directory);
-  if (done) done = write_file_atomic(config.directory / kOwner, claim);
+  if (done) done = write_file_atomic(config.directory / kOwner, claim.id);
   if (done) return claim;
   if (!lacks_disk(done.error())) return done.error();
-  log::warn("checkpoints={} not claimed: {}", config.directory.string(), done.error().message);
-  return std::string();
+  if (!former) return former.error();
+  log::warn("checkpoints={} not claimed until the first save: {}", config.directory.string(),
+            done.error().message);
+  return claim;
 }
 
 Result<fs::path> write_checkpoint(const CheckpointConfig& config, CheckpointContent content) {
   const StepId step = content.state.step;
-  const fs::path partial = aside(config.directory, step, "." + config.claim + ".partial");
+  const fs::path partial = aside(config.directory, step, "." + config.claim.id + ".partial");
   const auto failed = [&](Error error) {
     std::error_code ignored;
     fs::remove_all(partial, ignored);
@@ -253,7 +284,7 @@ Result<fs::path> write_checkpoint(const CheckpointConfig& config, CheckpointCont
     return error;
   };
   if (Result<void> done = make_directories(config.directory); !done) return failed(done.error());
-  if (Result<void> ours = still_ours(config); !ours) return failed(ours.error());
+  if (Result<void> held = hold_claim(config); !held) return failed(held.error());
   remove_asides(config.directory);
   if (Result<void> done = write_parts(partial, content); !done) return failed(done.error());
   if (Result<void> ours = still_ours(config); !ours) return failed(ours.error());

@@ -6,7 +6,8 @@
 //   CP-1  A failed or killed write leaves every earlier checkpoint as it was.
 //   CP-2  A damaged checkpoint is never loaded: the log names it, and the next older one is taken.
 //   CP-3  A learner that was stopped, and wakes up when another one has taken its run over, neither
-//         writes nor removes a checkpoint: that one has claimed them before it read one.
+//         writes nor removes a checkpoint: that one has claimed them before it read one, or, where
+//         the disk took nothing then, before it saves one.
 //
 // This file knows bytes and files, not their meaning. Logs (a refused checkpoint is a warning).
 #pragma once
@@ -57,14 +58,16 @@ struct CheckpointContent {
   std::function<Result<void>(const std::filesystem::path&)> save_model;
 };
 
-// Claims the checkpoints of config.directory for this learner (CP-3). The result is unique, and
-// empty where the disk can be read and not be written for now: then nothing is claimed.
-Result<std::string> claim_checkpoints(const CheckpointConfig& config);
+// Claims the checkpoints of config.directory for this learner (CP-3), with an id that is unique.
+// Where the disk can be read and not be written for now, the claim is only begun:
+// write_checkpoint() makes it, unless another learner has made one meanwhile.
+Result<CheckpointClaim> claim_checkpoints(const CheckpointConfig& config);
 
 // Writes step-N, replacing a checkpoint of that name. Then removes later checkpoints, which belong
 // to a course of training that is repeated, those that config.refused names, and all but the newest
 // keep_max of the others and those that config.keep names. Returns the path of step-N. Fails with
-// kFailed where another learner has the claim.
+// kUnauthorised where another learner has the claim, and with the disk's error where a claim that
+// is only begun cannot be made.
 Result<std::filesystem::path> write_checkpoint(const CheckpointConfig& config,
                                                CheckpointContent content);
 

@@ -138,6 +138,10 @@ struct World {
   actor::Ref<LearnerActor::Inbox> learner;
 };
 
+struct WarmWorld : World {
+  WarmWorld() { warm_up(); }
+};
+
 TEST(LearnerActor, FromTheFirstWordToACheckpoint_LE1_LE2_LE3) {
   World world;
   world.start();
@@ -174,8 +178,7 @@ TEST(LearnerActor, FromTheFirstWordToACheckpoint_LE1_LE2_LE3) {
 }
 
 TEST(LearnerActor, APublicationTellsWhereItsVersionIsBroadcast) {
-  World world;
-  world.warm_up();
+  WarmWorld world;
   world.tell(world.step(0));
   EXPECT_FALSE(world.all<messages::Published>()[0].publication.broadcast);
   EXPECT_EQ(world.all<messages::WarmStarted>()[0].publication.broadcast,
@@ -187,8 +190,7 @@ TEST(LearnerActor, APublicationTellsWhereItsVersionIsBroadcast) {
 }
 
 TEST(LearnerActor, AnUnpublishedStepStillTellsItsChecksum) {
-  World world;
-  world.warm_up();
+  WarmWorld world;
   messages::TrainStep step = world.step(0);
   step.publish = false;
   world.tell(step);
@@ -199,8 +201,7 @@ TEST(LearnerActor, AnUnpublishedStepStillTellsItsChecksum) {
 }
 
 TEST(LearnerActor, AfterAKillTheSameBatchesGiveTheSameVersions_TR2) {
-  World world;
-  world.warm_up();
+  WarmWorld world;
   for (std::int64_t s = 0; s < 5; ++s) {
     world.tell(world.step(s));
     if (s == 1) world.tell(messages::SaveCheckpoint{StepId{2}});
@@ -222,8 +223,7 @@ TEST(LearnerActor, AfterAKillTheSameBatchesGiveTheSameVersions_TR2) {
 }
 
 TEST(LearnerActor, AnotherOrderGivesAnotherVersion) {
-  World world;
-  world.warm_up();
+  WarmWorld world;
   messages::TrainStep step = world.step(0);
   world.tell(step);
   world.tell(MeetExchange{});  // back to the checkpoint of step 0
@@ -236,8 +236,7 @@ TEST(LearnerActor, AnotherOrderGivesAnotherVersion) {
 }
 
 TEST(LearnerActor, ARestoredLearnerPublishesItsCheckpoint) {
-  World world;
-  world.warm_up();
+  WarmWorld world;
   world.tell(world.step(0));
   world.tell(messages::SaveCheckpoint{StepId{1}});
   world.kill();
@@ -278,8 +277,7 @@ TEST(LearnerActor, ARestoredLearnerPublishesTheOlderVersionsFirst_TR4) {
 }
 
 TEST(LearnerActor, ANewMeetingAbandonsTheStepUnderWay) {
-  World world;
-  world.warm_up();
+  WarmWorld world;
   ASSERT_EQ(world.learner.tell(world.step(0)), actor::Delivery::kAccepted);
   ASSERT_EQ(world.learner.tell(MeetExchange{}), actor::Delivery::kAccepted);
   world.run();
@@ -339,8 +337,7 @@ TEST(LearnerActor, AnExchangeThatFollowsHearsTheNewestAnswersAndWhatIsTrained_LE
 }
 
 TEST(LearnerActor, AStepInSeveralMessagesTrainsAsOne) {
-  World whole, parts;
-  for (World* world : {&whole, &parts}) world->warm_up();
+  WarmWorld whole, parts;
   whole.tell(whole.step(0));
   messages::TrainStep command = parts.step(0);
   const std::vector<messages::TrainGroup> groups = command.groups;
@@ -356,8 +353,7 @@ TEST(LearnerActor, AStepInSeveralMessagesTrainsAsOne) {
 }
 
 TEST(LearnerActor, PayloadReadsAreRepeatedThenGivenUp) {
-  World world;
-  world.warm_up();
+  WarmWorld world;
   world.reads_fail = kPayloadAttemptsMax - 1;
   world.tell(world.step(0));
   EXPECT_EQ(world.all<messages::StepCommitted>().size(), 1u);
@@ -373,8 +369,7 @@ class UnwritableDisk : public testing::TestWithParam<int> {};  // the errno of i
 INSTANTIATE_TEST_SUITE_P(Errors, UnwritableDisk, testing::Values(ENOSPC, EROFS, EIO));
 
 TEST_P(UnwritableDisk, HoldsACheckpointUpAndWhatComesAfterIt) {
-  World world;
-  world.warm_up();
+  WarmWorld world;
   world.tell(world.step(0));
   world.store->full = true;
   world.store->os_error = GetParam();
@@ -435,8 +430,7 @@ TEST_P(UnwritableDisk, HoldsAPublicationUpAndWhatComesAfterIt) {
 }
 
 TEST(LearnerActor, ADiskThatCannotBeWrittenForADayFailsTheLearnerWithItsReason) {
-  World world;
-  world.warm_up();
+  WarmWorld world;
   world.tell(world.step(0));
   world.store->full = true;
   world.store->os_error = ENOSPC;
@@ -451,8 +445,7 @@ TEST(LearnerActor, ADiskThatCannotBeWrittenForADayFailsTheLearnerWithItsReason) 
 }
 
 TEST(LearnerActor, ADiskThatRefusesForGoodFailsTheLearnerWithItsReason) {
-  World world;
-  world.warm_up();
+  WarmWorld world;
   world.store->full = true;
   world.tell(world.step(0));
   world.tell(messages::SaveCheckpoint{StepId{1}});
@@ -464,13 +457,21 @@ TEST(LearnerActor, ADiskThatRefusesForGoodFailsTheLearnerWithItsReason) {
 }
 
 TEST(LearnerActor, ADiskThatFailsForAMomentCostsNothing) {
-  World world;
-  world.warm_up();
+  WarmWorld world;
   world.store->refusals = kSaveAttempts - 1;
   world.tell(world.step(0));
   world.tell(messages::SaveCheckpoint{StepId{1}});
   EXPECT_TRUE(world.all<messages::LearnerFailed>().empty());
   EXPECT_TRUE(world.store->checkpoints.contains(StepId{1}));
+}
+
+TEST(LearnerActor, EndsWhereAnotherLearnerHasTakenTheRunOver) {
+  WarmWorld world;
+  world.store->full = true;
+  world.store->code = ErrorCode::kUnauthorised;
+  world.tell(messages::SaveCheckpoint{StepId{0}});
+  EXPECT_TRUE(world.all<messages::LearnerFailed>().empty());
+  EXPECT_FALSE(world.system.alive("job/learner/0")) << "its next incarnation claims the run anew";
 }
 
 // What a recorder was asked for, in order; it refuses the first `refusals` batches.
@@ -578,8 +579,7 @@ TEST(LearnerActor, TooManyStepsInARowWithoutAFiniteGradientFailTheLearner) {
 }
 
 TEST(LearnerActor, AStepOutOfTurnEndsTheActor) {
-  World world;
-  world.warm_up();
+  WarmWorld world;
   world.tell(world.step(3));
   ASSERT_EQ(world.failures.size(), 1u);
   EXPECT_NE(world.failures[0].find("step 3 while at step 0"), std::string::npos);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <fstream>
 #include <thread>
 
@@ -215,7 +216,7 @@ TEST_F(TrainerCheckpoint, AFormerLearnerWritesAndRemovesNothing_CP3) {
   };
   const auto woken = write_checkpoint(former, std::move(content));
   ASSERT_FALSE(woken);
-  EXPECT_EQ(woken.error().code, ErrorCode::kFailed);
+  EXPECT_EQ(woken.error().code, ErrorCode::kUnauthorised);
   EXPECT_EQ(woken.error().message,
             "cannot save checkpoint step-12: another learner has taken the run over");
   EXPECT_EQ(names_in(config_.directory), left);
@@ -223,6 +224,76 @@ TEST_F(TrainerCheckpoint, AFormerLearnerWritesAndRemovesNothing_CP3) {
   EXPECT_EQ(names_in(config_.directory), left);
   EXPECT_EQ(left,
             (std::vector<std::string>{".owner", ".step-13.next.partial", "step-10", "step-11"}));
+}
+
+// What claim_checkpoints() gives where the disk takes nothing: the claim is not in the file yet.
+CheckpointConfig begun(CheckpointConfig config, std::string former) {
+  config.claim = {.id = "begun", .former = std::move(former)};
+  return config;
+}
+
+TEST_F(TrainerCheckpoint, AClaimThatTheDiskDidNotTakeIsMadeByTheFirstSave_CP3) {
+  for (const bool has_former : {false, true}) {
+    SCOPED_TRACE(has_former);
+    fs::remove_all(config_.directory);
+    CheckpointConfig former = config_;
+    if (has_former) {
+      former.claim = claim_checkpoints(config_).value();
+      ASSERT_TRUE(write_checkpoint(former, content_of(StepId{1}, bytes_)));
+      fs::create_directories(config_.directory / ".step-2.former.partial");
+    }
+    const CheckpointConfig late = begun(config_, former.claim.id);
+    EXPECT_TRUE(write_checkpoint(late, content_of(StepId{3}, bytes_)));
+    EXPECT_EQ(read_file(config_.directory / ".owner").value(), "begun");
+    EXPECT_FALSE(fs::exists(config_.directory / ".step-2.former.partial"));
+    if (has_former) {
+      EXPECT_FALSE(write_checkpoint(former, content_of(StepId{4}, bytes_)));
+    }
+    const CheckpointClaim next = claim_checkpoints(config_).value();
+    EXPECT_EQ(next.former, "begun");
+    EXPECT_FALSE(write_checkpoint(late, content_of(StepId{5}, bytes_)));
+    EXPECT_EQ(read()->step, StepId{3});
+  }
+}
+
+TEST_F(TrainerCheckpoint, AClaimThatIsOnlyBegunGivesWayToAnotherLearners_CP3) {
+  for (const bool has_former : {false, true}) {
+    SCOPED_TRACE(has_former);
+    fs::remove_all(config_.directory);
+    const std::string former = has_former ? claim_checkpoints(config_).value().id : "";
+    CheckpointConfig next = config_;
+    next.claim = claim_checkpoints(config_).value();
+    ASSERT_TRUE(write_checkpoint(next, content_of(StepId{1}, bytes_)));
+    fs::create_directories(config_.directory / ".step-2.next.partial");
+    const std::vector<std::string> left = names_in(config_.directory);
+    const auto woken = write_checkpoint(begun(config_, former), content_of(StepId{1}, bytes_));
+    ASSERT_FALSE(woken);
+    EXPECT_EQ(woken.error().code, ErrorCode::kUnauthorised);
+    EXPECT_EQ(names_in(config_.directory), left);
+    EXPECT_EQ(read_file(config_.directory / ".owner").value(), next.claim.id);
+  }
+}
+
+// The file system refuses the claim in a child process alone, where no file can grow.
+TEST_F(TrainerCheckpoint, WithoutItsClaimASaveFailsByTheDisksError_CP3) {
+  const CheckpointClaim former = claim_checkpoints(config_).value();
+  const pid_t child = fork();
+  if (child == 0) {
+    signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{4, 4};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    const auto saved =
+        write_checkpoint(begun(config_, former.id), content_of(StepId{9}, std::span(bytes_)));
+    _exit(!saved && saved.error().os_error == EFBIG &&
+                  saved.error().where.find(".owner") != std::string::npos
+              ? 0
+              : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  EXPECT_EQ(names_in(config_.directory), std::vector<std::string>{".owner"});
+  EXPECT_EQ(read_file(config_.directory / ".owner").value(), former.id);
 }
 
 TEST_F(TrainerCheckpoint, OneThatIsWrittenAgainIsThereAllTheTime_CP1) {
