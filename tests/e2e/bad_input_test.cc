@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 
 #include <csignal>
 #include <cstdlib>
@@ -425,98 +424,6 @@ TEST_F(BadInput, ARewardCommandThatNeverScoresFailsTheJobWithItsReason) {
   const auto ledger = home.result_of("arithmetic-grpo-2")["ledger"];
   EXPECT_EQ(ledger["trained"], 0) << "a failure is never a reward of 0";
   EXPECT_GT(ledger["discarded"]["reward_failed"], 0);
-}
-
-// The run directory is on a file system of its own, in a mount namespace that ends with the
-// command. Somebody makes room there once the run has said that it stands still. There is room for
-// the state of the run's cluster, some 350 KiB, and for the learner's first files; the journal
-// grows until the disk is full.
-TEST_F(BadInput, AFullDiskHoldsTheRunUpUntilThereIsRoom) {
-  const std::string mount = (home.path() / "small").string();
-  const std::string said = (home.path() / "full.err").string();
-  fs::create_directories(mount);
-  const Words inside{"unshare", geteuid() == 0 ? "-m" : "-Urm", "sh", "-c"};
-  const std::string make = "mount -t tmpfs -o size=32m none " + mount;
-  if (home.start_program(inside + Words{make}).wait().code != 0)
-    GTEST_SKIP() << "no mount namespaces here";
-  std::string command = make + " && head -c 30800k /dev/zero > " + mount + "/filler || exit 9\n" +
-                        "(until grep -q event=disk_full " + said + "; do sleep 0.05; done; rm " +
-                        mount + "/filler) &\n" + "TANDEM_HOME=" + mount +
-                        " exec " TANDEM_BINARY " run 2> " + said;
-  for (const std::string& word : small_job(100, {"learner.save_freq=1000"}))
-    command += " '" + word + "'";
-  const Finished done = home.start_program(inside + Words{command}).wait();
-  const std::string err = read_file(said).value();
-  EXPECT_EQ(done.code, 0) << done.text() << err;
-  EXPECT_NE(err.find("event=disk_full"), std::string::npos) << err;
-  EXPECT_NE(err.find(mount), std::string::npos) << err;
-  EXPECT_NE(done.out.find("100 (policy version 100)"), std::string::npos) << done.text();
-  home.expect_nothing_left();
-}
-
-// The run directory becomes read-only amid the run: files that are open can still be written, and
-// no new one can be made, such as a checkpoint or a segment of payloads. The learner dies then, and
-// cannot start. Somebody makes the disk writable once the run has said both.
-TEST_F(BadInput, AFileSystemThatBecomesReadOnlyHoldsTheRunUpUntilItCanBeWritten) {
-  const std::string mount = (home.path() / "small").string();
-  const std::string said = (home.path() / "run.err").string();
-  fs::create_directories(mount);
-  const Words inside{"unshare", geteuid() == 0 ? "-m" : "-Urm", "sh", "-c"};
-  const std::string make = "mount -t tmpfs -o size=256m none " + mount;
-  if (home.start_program(inside + Words{make}).wait().code != 0)
-    GTEST_SKIP() << "no mount namespaces here";
-  const std::string checkpoints = mount + "/runs/" + kSmallId + "/checkpoints";
-  const std::string waits = "waits for room on the disk";
-  const std::string waits_to_start = "waits for a disk, and starts again";
-  const std::string until = "; do sleep 0.05; done";
-  const std::string kill_learner =
-      "pkill -9 -f 'rank [a]rithmetic-grpo-1/learner/0.*" + home.path().filename().string() + "'";
-  std::string command = make + "\n(until ls " + checkpoints + "/step-20 > /dev/null 2>&1" + until +
-                        "; mount --bind " + mount + " " + mount + " && mount -o remount,bind,ro " +
-                        mount + "; until grep -q '" + waits + "' " + said + until + "; " +
-                        kill_learner + "; until grep -q '" + waits_to_start + "' " + said + until +
-                        "; umount -l " + mount + ") &\nwatch=$!; TANDEM_HOME=" + mount +
-                        " " TANDEM_BINARY " run 2> " + said;
-  for (const std::string& word : small_job(400, {"learner.save_freq=20"}))
-    command += " '" + word + "'";
-  command += "; code=$?; kill $watch 2> /dev/null; wait; exit $code";
-  const Finished done = home.start_program(inside + Words{command}).wait();
-  const std::string err = read_file(said).value();
-  EXPECT_EQ(done.code, 0) << done.text() << err;
-  EXPECT_NE(err.find(waits), std::string::npos) << err;
-  EXPECT_NE(err.find(waits_to_start), std::string::npos) << err;
-  EXPECT_NE(done.out.find("400 (policy version 400)"), std::string::npos) << done.text();
-  EXPECT_EQ(err.find("restart 2 of"), std::string::npos) << "the disk uses up none\n" << err;
-  home.expect_nothing_left();
-}
-
-// A state folder on a disk that takes nothing from the start: one message, and nothing is left.
-TEST_F(BadInput, AStateFolderOnAFullOrReadOnlyDiskIsNamed) {
-  const std::string mount = (home.path() / "small").string();
-  fs::create_directories(mount);
-  const Words inside{"unshare", geteuid() == 0 ? "-m" : "-Urm", "sh", "-c"};
-  const std::string make = "mount -t tmpfs -o size=4m none " + mount;
-  if (home.start_program(inside + Words{make}).wait().code != 0)
-    GTEST_SKIP() << "no mount namespaces here";
-  std::string run = "run";
-  for (const std::string& word : small_job(5)) run += " '" + word + "'";
-  const auto expect = [&](const std::string& prepare, const std::string& verb, const char* why) {
-    SCOPED_TRACE(why + (": " + verb));
-    const std::string command = make + " && " + prepare + " || exit 9\nTANDEM_HOME=" + mount +
-                                " " TANDEM_BINARY " " + verb + "\ncode=$?; rm -f " + mount +
-                                "/filler; find " + mount + " -mindepth 1; exit $code";
-    const Finished done = home.start_program(inside + Words{command}).wait();
-    EXPECT_EQ(done.code, 1) << done.text();
-    EXPECT_EQ(done.out, "") << "files are left";
-    for (const char* part : {why, mount.c_str(), "help:"})
-      EXPECT_NE(done.err.find(part), std::string::npos) << part << "\n" << done.text();
-  };
-  const std::string fill = "{ head -c 8m /dev/zero > " + mount + "/filler 2> /dev/null; true; }";
-  for (const std::string& verb : {run, std::string("up")}) {
-    expect("mount -o remount,ro " + mount, verb, "Read-only file system");
-    expect(fill, verb, "No space left on device");
-  }
-  home.expect_nothing_left();
 }
 
 TEST_F(BadInput, ABusyPortIsNamed) {
