@@ -156,13 +156,15 @@ Finding examine_ports(int port) {
           "by a cluster that runs here (`tandem get nodes`), or use `tandem up --port 0`"};
 }
 
-// The soft limit, which processes inherit.
+// The soft limit, which main() has raised as far as the hard one goes.
 Finding examine_limits() {
   struct rlimit files {};
   ::getrlimit(RLIMIT_NOFILE, &files);
   const bool enough = files.rlim_cur >= kFilesUseful;
-  return {"open files", enough ? Health::kOk : Health::kWarning,
-          "at most " + std::to_string(files.rlim_cur), enough ? "" : "raise it: ulimit -n 4096"};
+  return {
+      "open files", enough ? Health::kOk : Health::kWarning,
+      "at most " + std::to_string(files.rlim_cur),
+      enough ? "" : "raise the hard limit: `ulimit -Hn 4096` by root, or that of the container"};
 }
 
 Finding examine_libraries() {

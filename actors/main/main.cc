@@ -17,6 +17,7 @@
 #include "actors/main/rank_process.h"
 #include "actors/main/verbs.h"
 #include "actors/rank/caged_program.h"
+#include "runtime/node/open_files.h"
 
 namespace tandem::app {
 namespace {
@@ -71,6 +72,7 @@ int run_and_catch(std::span<const char* const> arguments) {
 
 int main(int argc, char** argv) {
   umask(S_IRWXG | S_IRWXO);  // prompts, weights, logs and journals: for their owner alone
+  tandem::node::raise_open_files();
   return tandem::app::run_and_catch(
       std::span(argv + 1, static_cast<std::size_t>(argc > 0 ? argc - 1 : 0)));
 }

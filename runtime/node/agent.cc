@@ -31,7 +31,8 @@ namespace {
 
 // The program's argv is the user's own, so that the words are in a variable.
 void run_program(SpawnSpec& spec, SpawnRank& spawn, const AgentConfig& config) {
-  if (!spawn.arguments.empty()) {
+  spec.users_program = spawn.arguments.empty();
+  if (!spec.users_program) {
     spec.argv = std::move(spawn.arguments);
     spec.argv.insert(spec.argv.begin(), config.program);
   }

@@ -34,6 +34,7 @@
 #include "runtime/node/argument_vector.h"
 #include "runtime/node/find_program.h"
 #include "runtime/node/last_lines.h"
+#include "runtime/node/open_files.h"
 #include "runtime/node/pipe.h"
 #include "runtime/node/process_usage.h"
 #include "runtime/sandbox/cell.h"
@@ -141,7 +142,9 @@ Result<pid_t> spawn_process(const ChildProgram& program, const Pipes3& pipes) {
                       .output = pipes.output.write.get(),
                       .errors = pipes.errors.write.get(),
                       .failure = failure->write.get(),
-                      .open_files = limit_of(RLIMIT_NOFILE, program.limits.open_files),
+                      .open_files = program.limits.open_files
+                                        ? limit_of(RLIMIT_NOFILE, program.limits.open_files)
+                                        : open_files_of_programs(),
                       .file_bytes = limit_of(RLIMIT_FSIZE, program.limits.file_bytes),
                       .parent = getpid()};
   const pid_t pid = fork();

@@ -41,6 +41,7 @@
 #include "runtime/node/argument_vector.h"
 #include "runtime/node/log_files.h"
 #include "runtime/node/log_rotation.h"
+#include "runtime/node/open_files.h"
 
 namespace tandem::node {
 namespace {
@@ -165,6 +166,7 @@ Result<pid_t> start(SpawnSpec& spec) {
                  .where = spec.argv[0],
                  .help = {}};
   }
+  if (spec.users_program) restore_open_files(pid);
   return pid;
 }
 

@@ -44,6 +44,8 @@ struct SpawnSpec {
   // kLogVariable, and keeps the log within its limits (log_rotation.h).
   std::filesystem::path log_path;
   std::filesystem::path working_directory;  // empty: that of this process
+  // The limit on open files is that which Tandem found (OF-1, open_files.h), not its own.
+  bool users_program = false;
   // If not empty, the process reads the secret from the descriptor kSecretFd: unlike arguments and
   // environment, no list of processes shows it. It has at most kSecretBytesMax bytes (CHECKed).
   std::string secret;

@@ -22,6 +22,7 @@
 
 #include "runtime/node/argument_vector.h"
 #include "runtime/node/child_program.h"
+#include "runtime/node/open_files.h"
 #include "runtime/node/pipe.h"
 
 namespace tandem::node {
@@ -91,6 +92,7 @@ Result<std::unique_ptr<ProgramOutput>> ProgramOutput::start(const OutputProgram&
     return Error{room ? ErrorCode::kOutOfMemory : ErrorCode::kFailed,
                  "cannot start " + argv[0] + ": " + errno_text(failure)};
   }
+  restore_open_files(pid);
   ::fcntl(errors->read.get(), F_SETFL, O_NONBLOCK);
   return std::unique_ptr<ProgramOutput>(
       new ProgramOutput(pid, std::filesystem::path(argv[0]).filename(), std::move(output->read),

@@ -257,6 +257,20 @@ TEST_F(AgentTest, RunsAUsersProgramWithItsWordsInAVariable) {
   EXPECT_EQ(said, words + "plum|" + directory_.string() + "|0|");
 }
 
+// Its limit is set when it runs already.
+TEST_F(AgentTest, AUsersProgramHasTheLimitOfFilesThatTandemFound_OF1) {
+  constexpr const char* kFound = "TANDEM_OPEN_FILES";
+  ::setenv(kFound, "256", 1);
+  const RankId id{"job-1/counter/0", Incarnation{7}, 0};
+  SpawnRank spawn{.id = id, .log_path = (directory_ / "program.log").string()};
+  spawn.program = {"sh", "-c", "until [ $(ulimit -Sn) = 256 ]; do :; done"};
+  EXPECT_EQ(agent_.tell(spawn), actor::Delivery::kAccepted);
+  const auto events = of(heard_.wait(3), id);
+  ::unsetenv(kFound);
+  ASSERT_EQ(events.size(), 2u);
+  EXPECT_EQ(std::get<RankExited>(events[1]).code, 0);
+}
+
 TEST_F(AgentTest, StartsAProgramThroughItsOwnBinaryWhereArgumentsAreGiven) {
   const RankId id{"job-1/counter/0", Incarnation{7}, 0};
   SpawnRank spawn{.id = id, .log_path = (directory_ / "program.log").string()};
