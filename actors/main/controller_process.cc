@@ -4,7 +4,7 @@
 //
 //   start   claim the state folder (lock, epoch, keys, token), take up the jobs of the controller
 //           before, listen, write controller.json
-//   a job   make_run_directory -> open_exchange -> ranks dial -> ... -> close_exchange
+//   a job   new_run -> open_exchange -> ranks dial -> ... -> close_exchange
 //   stop    HTTP, so that no request comes in; links; actors
 //
 // Threads: callbacks of links run on the thread `link`, HTTP handlers on the server's, actors on
@@ -19,6 +19,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <system_error>
 #include <utility>
 
@@ -46,6 +47,7 @@
 #include "actors/main/turn_watch.h"
 #include "actors/messages/wire_build.h"
 #include "actors/rank/rank_session.h"
+#include "actors/runs/new_run.h"
 #include "runtime/base/file.h"
 #include "runtime/base/guarded.h"
 #include "runtime/base/json.h"
@@ -82,28 +84,6 @@ node::RankId rank_of(const ActorId& peer) {
 
 bool has_died(link::Down::Reason reason) {
   return reason == link::Down::Reason::kDisconnected || reason == link::Down::Reason::kSuperseded;
-}
-
-// Makes the directory of a new run, "arith-3", with the first number that no run has or had. Making
-// the directory takes the number: of two processes only one makes it.
-Result<controller::RunDirectory> make_run_directory(const fs::path& home,
-                                                    const controller::JobShape& shape) {
-  const fs::path runs = home / "runs";
-  std::error_code error;
-  fs::create_directories(runs, error);
-  for (int n = 1; !error; ++n) {
-    const std::string id = shape.name + "-" + std::to_string(n);
-    const fs::path path = runs / id;
-    // The number of a deleted run is not used again (RC-2).
-    if (runs::was_deleted(runs, id)) continue;
-    if (!fs::create_directory(path, error)) continue;
-    fs::create_directories(path / "logs", error);
-    const auto written = write_file_atomic(path / "job.yaml", shape.yaml);
-    if (!written) return written.error();
-    if (!error) return controller::RunDirectory{id, path.string()};
-  }
-  return Error{ErrorCode::kFailed, "cannot make a run directory: " + error.message(), runs.string(),
-               "set TANDEM_HOME to a folder that you can write"};
 }
 
 // The error of a run that is in use: its user knows the `tandem run`, and not its controller.
@@ -257,6 +237,10 @@ Result<void> ControllerProcess::Parts::take_up_jobs() {
   if (!state->forgotten().empty())
     tell_people("not all jobs of the controller before are taken up: " + state->forgotten() +
                 "; `tandem get runs` lists them, `tandem submit --resume RUN` goes on");
+  // A controller that dies as it accepts a job may leave a directory that no job has.
+  std::set<std::string> owned;
+  for (const controller::JobTaken& job : state->remembered().jobs()) owned.insert(job.job);
+  runs::remove_empty_runs(options.home / "runs", owned);
   const auto done = actor::ask_and_wait(
       controller, jobs_to_take_up(state->remembered(), hosts(), prompts, runs.predecessors),
       kTakeUpTimeout);
@@ -397,10 +381,12 @@ Result<void> ControllerProcess::Parts::own_run(const std::string& job, const fs:
 // and its run is locked here.
 Result<controller::RunDirectory> ControllerProcess::Parts::new_run(
     const controller::JobShape& shape) {
-  auto run = make_run_directory(options.home, shape);
-  if (run) prompts.accept(shape);
-  if (!run || trains(shape)) return run;
-  if (const auto owned = own_run(run->id, run->path); !owned) return owned.error();
+  const auto made = runs::make_run_directory(options.home / "runs", shape.name, shape.yaml);
+  if (!made) return made.error();
+  prompts.accept(shape);
+  controller::RunDirectory run{made->filename(), *made};
+  if (trains(shape)) return run;
+  if (const auto owned = own_run(run.id, run.path); !owned) return owned.error();
   return run;
 }
 
