@@ -9,6 +9,7 @@
 #include <iterator>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "actors/api/cluster_picture.h"
@@ -494,10 +495,18 @@ HttpAnswer ClusterApi::scaled(const controller::JobRecord& job, const std::strin
     if (!replicas) return http::error_response(replicas.error());
     wanted.push_back({job.id, role, *replicas});
   }
-  for (const controller::ScaleRole& scale : wanted)
-    if (const auto done = ask_and_wait(api_.controller, controller::Scale{scale}, kApiAskTimeout);
-        !done)
-      return http::error_response(done.error());
+  std::optional<Error> late;
+  for (const controller::ScaleRole& scale : wanted) {
+    const auto done = ask_and_wait(api_.controller, controller::Scale{scale}, kApiAskTimeout);
+    if (done) continue;
+    if (done.error().code != ErrorCode::kTimedOut) return http::error_response(done.error());
+    // One that stands, and is not journalled yet (CC-6), takes nothing from those behind it.
+    if (late)
+      late->message += "; " + done.error().message;
+    else
+      late = done.error();
+  }
+  if (late) return http::error_response(*late);
   return ok(json{{"id", job.id}});
 }
 
