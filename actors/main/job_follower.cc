@@ -75,6 +75,10 @@ class JobFollower::Follow {
       // Only the next controller is asked again, since one that lives may yet accept the job. The
       // next one has the job if the one before had accepted it.
       const Error lost = answer.error();
+      // A submission that the controller cannot journal yet stands (CC-6). It has no other job.
+      if (lost.code == ErrorCode::kTimedOut)
+        if (const auto known = cli::get_list(client_, "/jobs"); known && !known->empty())
+          return known->front();
       for (bool asks_again = false; !asks_again;) {
         if (steady_now() > late) return fail(lost), std::nullopt;
         if (!controller_comes_back(lost)) return {};
@@ -114,13 +118,14 @@ class JobFollower::Follow {
   // Asks for the job's end; false where it cannot be asked for, and the job is given up.
   bool cancelled() {
     const auto asked = api_.post("/jobs/" + cli::url_escape(job_) + "/cancel", "{}");
-    // A controller that has just died is asked again when the next one answers.
-    if (!asked && asked.error().code == ErrorCode::kUnreachable) return true;
-    // A wish that the controller cannot journal yet stands (CC-6): the job ends all the same.
-    const bool stands = asked || asked.error().code == ErrorCode::kTimedOut;
-    if (!stands) fail(asked.error());
+    // A controller that has just died is asked again when the next one answers; one that cannot
+    // journal the wish yet at the next look, since the wish is lost if it dies (CC-6).
+    if (!asked && (asked.error().code == ErrorCode::kUnreachable ||
+                   asked.error().code == ErrorCode::kTimedOut))
+      return true;
+    if (!asked) fail(asked.error());
     state_->content.with([](auto& now) { now.cancel = false; });
-    return stands;
+    return asked.has_value();
   }
 
   const std::shared_ptr<State> state_;
