@@ -59,7 +59,7 @@ constexpr std::string_view kBetween = R"(
 )";
 
 // A program may have defined `int` as something else.
-constexpr std::string_view kOwnMain = "signed main() { cases[tandem_tests::chosen](); }\n";
+constexpr std::string_view kOwnMain = "signed main() { tandem_cases[tandem_tests::chosen](); }\n";
 
 std::string_view without_brace(std::string_view text) {
   const auto at = text.find_first_not_of(" \t\r\n");
@@ -89,7 +89,7 @@ std::string cpp_with_tests(const std::string& program, const CodeTests& tests, C
     source += "void " + name + "() {\n" + tests.cases[i].input + ";}\n";
     list += name + ", ";
   }
-  return source.append("void (*const cases[])() = {" + list + "};\n").append(kOwnMain);
+  return source.append("void (*const tandem_cases[])() = {" + list + "};\n").append(kOwnMain);
 }
 
 }  // namespace tandem::reward
