@@ -32,10 +32,11 @@ FixedLag::FixedLag(const Budget& budget, const FixedLagSnapshot& snapshot)
     for (std::size_t i = 0; i < cells.size(); ++i) {
       const Cell& cell = cells[i];
       if (cell.scored) ++row.scored;
+      const auto index = static_cast<std::int32_t>(i);
       if (cell.group)
-        slots_[*cell.group] = Slot{step, static_cast<std::int32_t>(i), cell.attempt};
+        slots_[*cell.group] = Slot{step, index, cell.attempt};
       else
-        ++row.open;
+        row.open.insert(row.open.end(), index);
     }
   }
 }
@@ -47,11 +48,10 @@ std::optional<Slot> FixedLag::next(PolicyVersion published) const {
     const auto row = rows_.find(step);
     // A row is made by its first issued(): without one all slots are open.
     if (row == rows_.end()) return Slot{step, 0, 0};
-    if (row->second.open == 0) continue;
-    const auto& cells = row->second.cells;
-    const auto cell =
-        std::find_if(cells.begin(), cells.end(), [](const Cell& c) { return !c.group; });
-    return Slot{step, static_cast<std::int32_t>(cell - cells.begin()), cell->attempt};
+    const auto& [cells, open, scored] = row->second;
+    if (open.empty()) continue;
+    const std::int32_t index = *open.begin();
+    return Slot{step, index, cells[static_cast<std::size_t>(index)].attempt};
   }
   return std::nullopt;
 }
@@ -61,12 +61,12 @@ void FixedLag::issued(const Slot& slot, GroupId group) {
   Row& row = rows_[slot.step];
   if (row.cells.empty()) {
     row.cells.resize(static_cast<std::size_t>(budget_.groups_per_step));
-    row.open = budget_.groups_per_step;
+    for (std::int32_t i = 0; i < budget_.groups_per_step; ++i) row.open.insert(row.open.end(), i);
   }
   Cell& cell = row.cells[static_cast<std::size_t>(slot.index)];
   CHECK(!cell.group && cell.attempt == slot.attempt && "FL-1");
   cell.group = group;
-  --row.open;
+  row.open.erase(slot.index);
   CHECK(slots_.emplace(group, slot).second);
 }
 
@@ -82,7 +82,7 @@ void FixedLag::discarded(GroupId group) {
   Cell& cell = cell_of(at->second);
   cell.group.reset();
   ++cell.attempt;
-  ++rows_.at(at->second.step).open;
+  rows_.at(at->second.step).open.insert(at->second.index);
   slots_.erase(at);
 }
 

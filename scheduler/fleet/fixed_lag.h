@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "runtime/base/ids.h"
@@ -85,11 +86,11 @@ class FixedLag {
 
  private:
   using Cell = FixedLagSnapshot::Cell;
-  // One step that is not committed. The two counts are kept with the cells, so that no question
-  // recounts a row.
+  // One step that is not committed. Which cells are open and how many are scored is kept with the
+  // cells, so that no admission looks through a row: that of B groups would take B² looks.
   struct Row {
-    std::vector<Cell> cells;  // B of them
-    std::int64_t open = 0;    // cells without a group
+    std::vector<Cell> cells;      // B of them
+    std::set<std::int32_t> open;  // the cells without a group
     std::int64_t scored = 0;
   };
 

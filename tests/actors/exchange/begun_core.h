@@ -34,6 +34,7 @@ inline std::string text(const ExchangeEffect& effect) {
 class BegunCore {
  public:
   explicit BegunCore(std::int64_t groups_per_step = 4) : core_(config(groups_per_step)) {}
+  explicit BegunCore(ExchangeConfig config) : core_(std::move(config)) {}
 
   // Gives the core the input and then one decision, as the actor does.
   std::vector<ExchangeEffect> take(ExchangeInput input) {
