@@ -39,7 +39,12 @@ FigureImage FigureHistory::image() const {
 }
 
 void FigureHistory::forget_below(StepId checkpoint, const BestBy& best) {
-  forget_evaluations(best);
+  forget_evaluations({std::numeric_limits<std::int64_t>::max()}, best);
+  forget_steps_below(checkpoint);
+}
+
+void FigureHistory::sum_up_below(StepId checkpoint, const BestBy& best) {
+  forget_evaluations({checkpoint.value}, best);
   forget_steps_below(checkpoint);
 }
 
@@ -52,16 +57,17 @@ void FigureHistory::forget_steps_below(StepId checkpoint) {
   if (after != digests_.begin()) digests_.erase(digests_.begin(), std::prev(after));
 }
 
-void FigureHistory::forget_evaluations(const BestBy& best) {
-  if (evaluated_.size() < 2 * kEvaluationsKept) return;
-  const StepId end{std::numeric_limits<std::int64_t>::max()};
-  const auto best_one = statistics(end, 0, best).best;
-  std::map<EvaluationKind, const EvaluationEnded*> newest;
-  for (const EvaluationEnded& one : evaluated_) newest[one.kind] = &one;
-  std::vector<EvaluationEnded> kept;
-  const EvaluationEnded* const first_kept = &*(evaluated_.end() - kEvaluationsKept);
+void FigureHistory::forget_evaluations(PolicyVersion newest, const BestBy& best) {
+  std::vector<const EvaluationEnded*> old;
+  std::map<EvaluationKind, const EvaluationEnded*> last;
   for (const EvaluationEnded& one : evaluated_)
-    if (&one >= first_kept || newest[one.kind] == &one ||
+    if (one.version <= newest) old.push_back(last[one.kind] = &one);
+  if (old.size() < 2 * kEvaluationsKept) return;
+  const auto best_one = statistics(StepId{newest.value}, 0, best).best;
+  const EvaluationEnded* const first_kept = *(old.end() - kEvaluationsKept);
+  std::vector<EvaluationEnded> kept;
+  for (const EvaluationEnded& one : evaluated_)
+    if (&one >= first_kept || one.version > newest || last[one.kind] == &one ||
         (best_one && one.version == best_one->version))
       kept.push_back(one);
     else

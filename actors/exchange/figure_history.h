@@ -70,8 +70,9 @@ class FigureHistory {
   // No checkpoint below this one is asked for any more, and of its evaluations only the best one,
   // the newest of each kind, and the newest of all.
   void forget_below(StepId checkpoint, const BestBy& best);
-  // The same, and all evaluations are kept.
-  void forget_steps_below(StepId checkpoint);
+  // The same for a run that may still go back to that checkpoint: the evaluations of versions after
+  // it are all kept, and the best one is that of the versions up to it.
+  void sum_up_below(StepId checkpoint, const BestBy& best);
 
   // The totals and evaluations of the run so far; those of training and evaluation, and the mean
   // reward of the newest step, as of the checkpoint. Only an evaluation of version `steps_total` is
@@ -100,7 +101,9 @@ class FigureHistory {
   template <class Other>
   void on(const Other&) {}  // no figure
 
-  void forget_evaluations(const BestBy& best);
+  // Of the evaluations of versions up to `newest`.
+  void forget_evaluations(PolicyVersion newest, const BestBy& best);
+  void forget_steps_below(StepId checkpoint);
   // Calls `take(kind, evaluation)` for those that count as of the checkpoint, oldest first.
   void for_evaluations(StepId checkpoint, std::int64_t steps_total, const auto& take) const;
 

@@ -31,10 +31,11 @@ HistoryImage GroupHistory::image() const {
 }
 
 // A group that was discarded is generated again only where its slot, under fixed_lag, is ahead.
-void GroupHistory::sum_up(std::size_t kept, StepId at_most) {
+void GroupHistory::sum_up(std::size_t kept, StepId at_most, const BestBy& best) {
   if (checkpoints_.size() < kept) return;
   from_ = std::max(from_, std::min(checkpoints_[checkpoints_.size() - kept], at_most));
-  figures_.forget_steps_below(from_);
+  std::erase_if(checkpoints_, [this](StepId step) { return step < from_; });
+  figures_.sum_up_below(from_, best);
   summed_.discarded.resize(scheduler::kDiscardReasons);
   std::erase_if(groups_, [this](const auto& one) {
     const RestoredGroup& group = one.second;

@@ -60,8 +60,9 @@ class GroupHistory {
   HistoryImage image() const;
   // Sums up the groups that the `kept` newest checkpoints do not need, where there are so many, and
   // `at_most` not either: an event that has not been taken yet may go back to that one. Checkpoints
-  // before them are not asked for any more, as from() says.
-  void sum_up(std::size_t kept, StepId at_most);
+  // before them are not asked for any more, as from() says. Of many evaluations the best one by
+  // `best` and the newest stay.
+  void sum_up(std::size_t kept, StepId at_most, const BestBy& best = {});
   // The first checkpoint whose groups are all known.
   StepId from() const { return from_; }
 
@@ -90,7 +91,8 @@ class GroupHistory {
   std::int64_t retrained(StepId checkpoint, std::int64_t groups_per_step) const;
 
   StepId from_{0};
-  std::vector<StepId> checkpoints_;  // that were kept, without those that the run has left behind
+  // Those that were kept from from_ on, without those that the run has left behind.
+  std::vector<StepId> checkpoints_;
   SummedGroups summed_;
   std::map<GroupId, RestoredGroup> groups_;
   std::int64_t trainings_ = 0, steps_repeated_ = 0;

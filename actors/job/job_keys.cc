@@ -310,7 +310,8 @@ const Key kKeys[] = {
          "How much of journal.sqlite may be rows of the kind `archived`. Beyond it the "
          "oldest are summed up in a few bytes. A resume still has all that it needs, from "
          "as many of the newest checkpoints as `max_ckpt_to_keep` says, but from two at "
-         "least and sixteen at most. `tandem replay` no longer has those steps.",
+         "least and sixteen at most. `tandem replay` no longer has those steps. Of their "
+         "rows about actors, evaluations and checkpoints the newest 100000 stay.",
      .range = between(1 << 16, 1e15),
      .unit = "bytes"},
     {.path = "retention.tracker_bytes",

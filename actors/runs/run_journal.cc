@@ -358,7 +358,8 @@ Result<bool> RunJournal::has_earlier_attempt() const {
 
 Result<exchange::GroupHistory> RunJournal::history() const { return history_to(kLastRow); }
 
-// Rows that stay before the last one that is summed up are for people alone.
+// Rows that stay before the last one that is summed up are for people alone, and of many the oldest
+// go. A query of one kind names all kinds of the index, which serves no other.
 Result<void> RunJournal::sum_up() {
   std::int64_t last = 0;
   std::uint64_t bytes = 0;
@@ -376,23 +377,32 @@ Result<void> RunJournal::sum_up() {
       });
   if (!asked || last == 0) return asked;
   const auto checkpoints =
-      number_from(*database_, "SELECT count(*) FROM events WHERE kind = 'checkpoint'");
+      number_from(*database_, std::string("SELECT count(*) FROM events WHERE kind IN ") +
+                                  kMilestoneKinds + " AND kind = 'checkpoint'");
   if (!checkpoints) return checkpoints.error();
   // Without so many nothing can be counted, and every group would stay.
   if (*checkpoints < static_cast<std::int64_t>(limits_.checkpoints)) return {};
-  const auto resumed = number_from(
-      *database_, "SELECT coalesce(min(step), " + std::to_string(kLastRow) +
-                      ") FROM events WHERE kind = 'resumed' AND seq > " + std::to_string(last));
+  const auto resumed =
+      number_from(*database_, "SELECT coalesce(min(step), " + std::to_string(kLastRow) +
+                                  ") FROM events WHERE kind IN " + kMilestoneKinds +
+                                  " AND kind = 'resumed' AND seq > " + std::to_string(last));
   if (!resumed) return resumed.error();
   auto history = history_to(last);
   if (!history) return history.error();
-  history->sum_up(limits_.checkpoints, StepId{*resumed});
+  history->sum_up(limits_.checkpoints, StepId{*resumed}, limits_.best);
   std::string body = packed(wire::encode(history->image()));
   const std::int64_t checksum = checksum_of(body);
-  const auto changed =
-      database_->change({{"INSERT OR REPLACE INTO histories VALUES(1, ?, ?, ?)",
-                          {last, checksum, sqlite::Sqlite::Blob{std::move(body)}}},
-                         {"DELETE FROM events WHERE kind = 'archived' AND seq <= ?", {last}}});
+  const auto changed = database_->change(
+      {{"INSERT OR REPLACE INTO histories VALUES(1, ?, ?, ?)",
+        {last, checksum, sqlite::Sqlite::Blob{std::move(body)}}},
+       {"DELETE FROM events WHERE kind = 'archived' AND seq <= ?", {last}},
+       // The newest checkpoints' rows stay: by their number it is decided whether to sum up.
+       {std::string("DELETE FROM events WHERE seq <= (SELECT seq FROM events WHERE seq <= ? "
+                    "ORDER BY seq DESC LIMIT 1 OFFSET ?) AND seq < (SELECT min(seq) FROM (SELECT "
+                    "seq FROM events WHERE kind IN ") +
+            kMilestoneKinds + " AND kind = 'checkpoint' ORDER BY seq DESC LIMIT ?))",
+        {last, static_cast<std::int64_t>(limits_.rows_for_people),
+         static_cast<std::int64_t>(limits_.checkpoints)}}});
   if (!changed) return changed;
   archived_bytes_ -= std::min(archived_bytes_, bytes);
   if (!std::exchange(sums_up_, true))

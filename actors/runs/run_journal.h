@@ -8,7 +8,8 @@
 //                  no rows any more: those that came first, beyond a limit
 //   table histories  one row: what the events up to row `seq` come to for a resume
 //                  (group_history.h). The rows `archived` among them are removed: there is a
-//                  second limit, for these
+//                  second limit, for these. Of the others, which people see in lists, the newest
+//                  stay (FileLimits::rows_for_people)
 //   table images   one row: what all events up to row `seq` come to (run_image.h), for a reader
 //                  that goes on with the run
 //   view  journal  a row per event and, where one event is about many groups, per group: the

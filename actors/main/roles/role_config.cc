@@ -34,6 +34,11 @@ std::size_t checkpoints_that_resume(std::int64_t kept) {
   return static_cast<std::size_t>(std::clamp(kept, std::int64_t{2}, std::int64_t{16}));
 }
 
+exchange::BestBy best_by(const job::JobSpec& job) {
+  return {.key = job.learner.keep_best.value_or(""),
+          .least = job.learner.keep_best_mode == job::KeepBestMode::kMin};
+}
+
 }  // namespace
 
 device::DType dtype_of(const job::ModelSpec& model) {
@@ -213,14 +218,14 @@ exchange::ExchangeConfig exchange_config(const job::JobSpec& job, const RunLocat
       .checkpoints_kept = job.learner.max_ckpt_to_keep,
       .test_freq = job.learner.test_freq,
       .val_before_train = job.learner.val_before_train,
-      .best = {.key = job.learner.keep_best.value_or(""),
-               .least = job.learner.keep_best_mode == job::KeepBestMode::kMin},
+      .best = best_by(job),
       .samples = {.per_step = job.samples.per_step, .evaluation = job.samples.evaluation},
       .file_limits = {.samples_bytes = static_cast<std::uint64_t>(job.retention.samples_bytes),
                       .metrics_bytes = static_cast<std::uint64_t>(job.retention.metrics_bytes),
                       .journal_bytes = static_cast<std::uint64_t>(job.retention.journal_bytes),
                       .archive_bytes = static_cast<std::uint64_t>(job.retention.archive_bytes),
                       .checkpoints = checkpoints_that_resume(job.learner.max_ckpt_to_keep),
+                      .best = best_by(job),
                       .tracker_bytes = static_cast<std::uint64_t>(job.retention.tracker_bytes)},
       .on_failure = job.reward.on_failure,
       .filter_groups = {.enable = filter.enable,

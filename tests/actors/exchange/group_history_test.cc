@@ -297,6 +297,40 @@ TEST(FigureHistory, OfManyEvaluationsOnlyThoseThatCountAreKept) {
   EXPECT_EQ(some.evaluation_records.size(), all.evaluation_records.size());
 }
 
+// JA-2 of the figures: whichever checkpoint a resume goes back to, it has those as of that one.
+TEST(GroupHistory, SummedUpItKeepsFewEvaluationsAndItsFigures) {
+  constexpr std::int64_t kVersions = 10'000;
+  GroupHistory whole, summed;
+  const BestBy by{"val/reward/mean"};
+  const auto take = [&](const JournalEvent& event) {
+    whole.take(event);
+    summed.take(event);
+  };
+  take(evaluated(EvaluationKind::kBefore, -1, {.mean = 0.1, .failed = 2}));
+  for (std::int64_t version = 1; version <= kVersions; ++version) {
+    const double mean = version == kVersions - 1 ? 0.95 : version == 77 ? 0.9 : 0.5;
+    take(evaluated(EvaluationKind::kPeriodic, version, {.mean = mean, .failed = version % 3}));
+    if (version % 5 == 0) take(CheckpointKept{.step = StepId{version}});
+    if (version % 500 > 0) continue;
+    summed.sum_up(2, StepId{1 << 20}, by);
+    const HistoryImage image = summed.image();
+    ASSERT_LT(image.figures.evaluated.size(), 3 * kEvaluationsKept);
+    ASSERT_EQ(image.checkpoints.size(), 2u);
+    summed = GroupHistory(*wire::decode<HistoryImage>(wire::encode(image)));
+  }
+  ASSERT_EQ(summed.from(), StepId{kVersions - 5});
+  for (const StepId checkpoint : {summed.from(), StepId{kVersions}}) {
+    const RunStatistics all = whole.figures().statistics(checkpoint, 1 << 20, by);
+    const RunStatistics some = summed.figures().statistics(checkpoint, 1 << 20, by);
+    EXPECT_EQ(means_of(some), means_of(all));
+    EXPECT_EQ(some.best->version.value, checkpoint == summed.from() ? 77 : kVersions - 1);
+    EXPECT_EQ(some.evaluations_failed, all.evaluations_failed);
+    EXPECT_EQ(some.evaluation_records.size(), all.evaluation_records.size());
+    EXPECT_EQ(summed.figures().evaluated(checkpoint, 1 << 20),
+              whole.figures().evaluated(checkpoint, 1 << 20));
+  }
+}
+
 TEST(GroupHistory, ARunGoesOnWithItsBestCheckpoint) {
   const std::vector<JournalEvent> events{
       RunBegan{}, evaluated(EvaluationKind::kBefore, -1, {.mean = 0.9}),

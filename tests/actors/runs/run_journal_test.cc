@@ -315,6 +315,31 @@ TEST_F(RunJournalTest, WhatIsSummedUpIsMissedByNoResume) {
   }
 }
 
+// JA-2, where rows about checkpoints and the like go as well: they are for people.
+TEST_F(RunJournalTest, OfTheRowsBeforeTheSumTheNewestStay) {
+  constexpr std::size_t kRows = 20;
+  exchange::RandomRun run(5, false);
+  for (int start = 0; start < 4; ++start) {
+    auto journal = RunJournal::open(
+        run_.string(), {.journal_bytes = 8'000, .archive_bytes = 20'000, .rows_for_people = kRows});
+    ASSERT_TRUE(journal.has_value());
+    for (int i = 0; i < 200; ++i) {
+      ASSERT_TRUE(journal->append(run.next(), i, sqlite::Durability::kKill));
+      if (i % 5 == 0) {
+        ASSERT_TRUE(journal->keep_image({}));
+      }
+    }
+    const auto history = journal->history();
+    ASSERT_TRUE(history) << history.error().message;
+    for (const StepId checkpoint : run.checkpoints())
+      ASSERT_EQ(wire::encode(history->resumed(checkpoint, run.budget(), false)),
+                wire::encode(run.whole().resumed(checkpoint, run.budget(), false)))
+          << "start " << start;
+  }
+  EXPECT_EQ(rows("SELECT seq FROM events WHERE seq <= (SELECT seq FROM histories)").size(), kRows);
+  EXPECT_GE(rows("SELECT seq FROM journal WHERE kind = 'checkpoint'").size(), 2u);
+}
+
 TEST_F(RunJournalTest, WhatIsSummedUpIsReadWholeOrNotAtAll) {
   exchange::RandomRun run(3, false);
   {
