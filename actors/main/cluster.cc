@@ -68,10 +68,14 @@ void cancel_all(const ControllerProcess& cluster) {
   const auto view =
       actor::ask_and_wait(cluster.controller(), controller::GetCluster{}, kCancelTimeout);
   if (!view) return;
+  const auto cancel = [&](const controller::JobRecord& job) {
+    // No answer is waited for where there is room: it may wait for a full disk.
+    const auto told = cluster.controller().tell(actor::Ask<controller::Cancel>{{job.id}, {}});
+    if (told == actor::Delivery::kAccepted) return;
+    (void)actor::ask_and_wait(cluster.controller(), controller::Cancel{job.id}, kCancelTimeout);
+  };
   for (const controller::JobRecord& job : view->jobs)
-    if (!scheduler::is_final(job.status.state))
-      // No answer is waited for: it may wait for a full disk.
-      (void)cluster.controller().tell(actor::Ask<controller::Cancel>{{job.id}, {}});
+    if (!scheduler::is_final(job.status.state)) cancel(job);
   const auto ended = actor::ask_and_wait(
       cluster.controller(), controller::Await{controller::ClusterCondition::kNoJobRuns},
       kJobsEndTimeout);

@@ -248,7 +248,12 @@ Result<MaybeRunnable> compiled_with_tests(const CodeTools& tools, const std::str
   if (!alone) return alone.error();
   const auto refusal = refusal_or_ours(tools, *alone, stop);
   if (!refusal) return refusal.error();
-  if (*refusal) return MaybeRunnable(NoCompile{std::string(kNoCompile) + ": " + **refusal});
+  if (*refusal) {
+    const auto own = build(CppNames::kOwn);
+    if (!own) return own.error();
+    if (!refusal_of(*own)) return program_of(tools, *own, kNoCompile, stop);
+    return MaybeRunnable(NoCompile{std::string(kNoCompile) + ": " + **refusal});
+  }
   const auto all = build(CppNames::kAll);
   if (!all) return all.error();
   return program_of(tools, *all, "it compiles, but not with its tests", stop);

@@ -13,7 +13,7 @@ constexpr std::string_view kAllNames = R"(#if __has_include(<bits/stdc++.h>)
 )";
 
 // bits/stdc++.h would take a compiler three times as long.
-constexpr std::string_view kHead = R"(#include <algorithm>
+constexpr std::string_view kUsualNames = R"(#include <algorithm>
 #include <cassert>
 #include <climits>
 #include <cmath>
@@ -38,6 +38,10 @@ constexpr std::string_view kHead = R"(#include <algorithm>
 #include <unordered_set>
 #include <utility>
 #include <vector>
+)";
+
+constexpr std::string_view kStart = R"(#include <cstdio>
+#include <cstdlib>
 namespace tandem_tests { static unsigned chosen; }
 extern "C" int __real_main(int, char**);
 extern "C" int __wrap_main(int count, char** words) {
@@ -48,12 +52,12 @@ extern "C" int __wrap_main(int count, char** words) {
   std::fflush(stdout);
   std::_Exit(0);
 }
-#define main tandem_main_of_the_program
 )";
+
+constexpr std::string_view kRename = "#define main tandem_main_of_the_program\n";
 
 // A program may define NDEBUG or `assert`, which the header defines anew each time.
 constexpr std::string_view kBetween = R"(
-#undef main
 #undef NDEBUG
 #include <cassert>
 )";
@@ -69,10 +73,12 @@ std::string_view without_brace(std::string_view text) {
 }  // namespace
 
 std::string cpp_program(const std::string& program, CppNames names) {
+  // The empty line ends a program that ends with a backslash.
+  const std::string renamed = std::string(kRename).append(program).append("\n\n#undef main\n");
+  if (names == CppNames::kOwn) return renamed + std::string(kStart);
   std::string source;
   if (names == CppNames::kAll) source += kAllNames;
-  // The empty line ends a program that ends with a backslash.
-  return source.append(kHead).append(program).append("\n\n");
+  return source.append(kUsualNames).append(kStart).append(renamed);
 }
 
 std::string cpp_with_tests(const std::string& program, const CodeTests& tests, CppNames names) {

@@ -105,6 +105,7 @@ void RolloutActor::handle(actor::Context& cx, messages::Evaluate evaluate) {
 }
 
 void RolloutActor::handle(actor::Context& cx, messages::NewVersion offer) {
+  if (self_) note("update", cx.now());
   if (offer.source) weights_->look_at(*offer.source);
   if (offer.broadcast) weights_->expect(offer.version, offer.checksum, *offer.broadcast);
   offer_ = VersionOffer{offer.version, offer.oldest_retained};

@@ -44,6 +44,7 @@ void run_program(SpawnSpec& spec, SpawnRank& spawn, const AgentConfig& config) {
     for (const std::string& word : words)
       text += (text.empty() ? "" : std::string(1, kActorWordSeparator)) + word;
   spec.environment.emplace_back(kActorVariable, std::move(text));
+  if (spec.users_program) spec.environment.emplace_back(kOpenFilesVariable, "");
 }
 
 void run_own_binary(SpawnSpec& spec, SpawnRank& spawn, const AgentConfig& config) {

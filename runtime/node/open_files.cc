@@ -9,23 +9,17 @@
 #include <string_view>
 
 namespace tandem::node {
-namespace {
-
-constexpr const char* kVariable = "TANDEM_OPEN_FILES";  // the soft limit before it was raised
-
-}  // namespace
-
 void raise_open_files() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   const rlim_t found = limit.rlim_cur;
   limit.rlim_cur = std::min(limit.rlim_max, kOpenFilesMax);
   if (limit.rlim_cur <= found || setrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  setenv(kVariable, std::to_string(found).c_str(), 1);
+  setenv(kOpenFilesVariable, std::to_string(found).c_str(), 1);
 }
 
 std::optional<rlimit> open_files_of_programs() {
-  const char* const variable = std::getenv(kVariable);
+  const char* const variable = std::getenv(kOpenFilesVariable);
   rlimit limit{};
   if (!variable || getrlimit(RLIMIT_NOFILE, &limit) != 0) return std::nullopt;
   const std::string_view text(variable);

@@ -13,6 +13,9 @@
 
 namespace tandem::node {
 
+// The soft limit before it was raised. A user's program finds it empty: what starts Tandem below it
+// may have another limit.
+inline constexpr const char* kOpenFilesVariable = "TANDEM_OPEN_FILES";
 inline constexpr rlim_t kOpenFilesMax = 1 << 20;  // more descriptors than any process here opens
 
 // Raises the soft limit of this process to its hard one, at most to kOpenFilesMax. Leaves the limit

@@ -9,17 +9,20 @@
 namespace tandem::controller {
 
 template <class Question>
-bool is_kept(const DurableState&, const Question&) {
+bool is_kept(const DurableState&, const Question&, const typename Question::Reply&) {
   return true;
 }
-inline bool is_kept(const DurableState& reader, const Scale& wish) {
+inline bool is_kept(const DurableState& reader, const Submit&, const std::string& job) {
+  return reader.knows(job);
+}
+inline bool is_kept(const DurableState& reader, const Scale& wish, const Nothing&) {
   const JobTaken* const job = reader.job(wish.scale.job);
   return !job || job->wanted.at(name(wish.scale.role)) == wish.scale.replicas;  // null: it has left
 }
-inline bool is_kept(const DurableState& reader, const Cancel& wish) {
+inline bool is_kept(const DurableState& reader, const Cancel& wish, const Nothing&) {
   return !reader.knows(wish.job);
 }
-inline bool is_kept(const DurableState& reader, const Cordon& wish) {
+inline bool is_kept(const DurableState& reader, const Cordon& wish, const Nothing&) {
   if (const auto* const uncordon = std::get_if<UncordonNode>(&wish.request))
     return !reader.cordoned().contains(uncordon->node);
   return reader.cordoned().contains(std::get<CordonNode>(wish.request).node);

@@ -465,14 +465,17 @@ void SimulatedCluster::record(const std::string& job, SimulatedRun& run,
 template <class Q>
 Result<typename Q::Reply> SimulatedCluster::ask(Q question) {
   using Reply = Result<typename Q::Reply>;
+  const SharedLife life = life_;
   const auto answer = std::make_shared<std::optional<Reply>>();
   const actor::ReplyTo<typename Q::Reply> reply([this, answer, question](Reply given) {
-    EXPECT_TRUE(!given || is_kept(remembered_, question)) << "CC-6";
+    EXPECT_TRUE(!given || is_kept(remembered_, question, *given)) << "CC-6";
     answer->emplace(std::move(given));
   });
   if (controller_.tell(actor::Ask<Q>{std::move(question), reply}) != Delivery::kAccepted)
     return Error{ErrorCode::kUnreachable, "there is no controller"};
-  CHECK(executor_.run_until([&] { return answer->has_value(); }, kAnswerWithin));
+  const auto answered_or_dead = [&] { return *answer || life != life_ || life->dead(); };
+  CHECK(executor_.run_until(answered_or_dead, kAnswerWithin));
+  if (!*answer) return Error{ErrorCode::kUnreachable, "the controller has died"};
   return std::move(**answer);
 }
 

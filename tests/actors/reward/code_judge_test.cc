@@ -145,13 +145,15 @@ TEST_F(CodeRewards, AProgramHasNoSayInTheAssertsOfCpp) {
               "#define int long long\nint square(int x) { return x * x; }\nsigned main() {}  // \\",
               "#define NDEBUG\n#include <cassert>\nint square(int) { return 4; }",
               "#undef assert\n#define assert(x)\nint square(int) { return 4; }",
-              "int cases, chosen, word;\nint square(int x) { return x * x; }"},
+              "int cases, chosen, word;\nint square(int x) { return x * x; }",
+              "int y1 = 3;\nint square(int) { return y1 * y1; }\nint main() {}"},
              json::array({"assert(square(3) == 9);"}));
   EXPECT_EQ(value(all[0]), 1) << why(all[0]);
   EXPECT_EQ(value(all[1]), 1) << why(all[1]);
   EXPECT_EQ(why(all[2]), "case 1: an assert failed: square(3) == 9");
   EXPECT_EQ(why(all[3]), "case 1: an assert failed: square(3) == 9");
   EXPECT_EQ(value(all[4]), 1) << "names of its own are not in the way: " << why(all[4]);
+  EXPECT_EQ(value(all[5]), 1) << "nor one that <cmath> has: " << why(all[5]);
 }
 
 TEST_F(CodeRewards, CppTestsMayHaveAMain) {

@@ -130,9 +130,10 @@ TEST(CodeTestsOf, LooksIntoTheRecordWhereThereIsNoAnswer) {
     const json answer = nullptr;
     EXPECT_EQ(read(answer, {{column, pair}}).cases.size(), 1u) << column;
   }
-  EXPECT_EQ(
-      read(nullptr, {{"test_list", {"assert f()"}}, {"test_setup_code", "a = 1"}}).cases[0].input,
-      "a = 1\nassert f()\n");
+  const CodeTests of_mbpp =
+      read(nullptr, {{"test_list", {"assert f()"}}, {"test_setup_code", "a = 1"}});
+  EXPECT_EQ(of_mbpp.before, "a = 1\n");
+  EXPECT_EQ(of_mbpp.cases[0].input, "assert f()\n");
   EXPECT_EQ(read(nullptr, {{"test", "def check(f): pass"}, {"entry_point", "g"}}).kind,
             CaseKind::kAssert);
 }

@@ -18,7 +18,6 @@
 namespace tandem::node {
 namespace {
 
-constexpr const char* kVariable = "TANDEM_OPEN_FILES";
 constexpr rlim_t kFound = 256;
 constexpr Duration kPatience = std::chrono::seconds(60);
 // posix_spawn returns when the program runs, and its limit is set after that.
@@ -35,12 +34,12 @@ rlimit limit_now() {
 class OpenFiles : public testing::Test {
  protected:
   OpenFiles() : before_(limit_now()), raised_(std::min(before_.rlim_max, kOpenFilesMax)) {
-    unsetenv(kVariable);
+    unsetenv(kOpenFilesVariable);
     const rlimit found{.rlim_cur = kFound, .rlim_max = before_.rlim_max};
     EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &found), 0);
   }
   ~OpenFiles() override {
-    unsetenv(kVariable);
+    unsetenv(kOpenFilesVariable);
     EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before_), 0);
   }
 
@@ -62,7 +61,7 @@ TEST_F(OpenFiles, TheSoftLimitIsRaisedAndTheFormerOneRemembered) {
 
 TEST_F(OpenFiles, AVariableThatIsNoNumberIsNoLimit) {
   for (const char* odd : {"", "many", "256 files", "-1"}) {
-    setenv(kVariable, odd, 1);
+    setenv(kOpenFilesVariable, odd, 1);
     EXPECT_FALSE(open_files_of_programs()) << odd;
   }
 }
@@ -118,7 +117,7 @@ TEST_F(OpenFiles, AProcessOfAUserHasTheFormerLimitAndARankTheRaisedOne_OF1) {
   };
   EXPECT_TRUE(ends_well(true, kWaitsForItsLimit));
   EXPECT_TRUE(ends_well(false, "test $(ulimit -Sn) = " + std::to_string(raised_) + " && test $" +
-                                   kVariable + " = " + std::to_string(kFound)));
+                                   kOpenFilesVariable + " = " + std::to_string(kFound)));
 }
 
 }  // namespace
