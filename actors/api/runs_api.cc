@@ -216,34 +216,41 @@ HttpAnswer RunsApi::job_metrics(const Call& call) {
   return answer_of(runs::metrics_page(run->run_dir, *query));
 }
 
-// Announced events are those of the state folder's journal, and of the controller's memory, which
-// has the newest. A process without a state folder of its own, `tandem run`, announces to itself
-// alone: the run's journal tells of its time. Numbers of both are not comparable, so `since` means
-// those of the announced ones wherever there are any.
+// Announced events are those of the state folder's journal, those that `tandem run`s have left in
+// the run's directory, and those of the controller's memory, which has the newest; an event may be
+// in several of them. Of a time for which none is left the run's journal tells. Its numbers are
+// others, so `since` means those of the announced ones wherever there are any.
 Result<std::vector<runs::ClusterEvent>> RunsApi::announced(const std::string& job,
+                                                           const runs::Run* run,
                                                            const runs::EventQuery& query) {
   auto kept = announced_events(home_, job, query);
-  if (!kept || !serving_) return kept;
+  if (!kept) return kept;
+  if (run) {
+    auto left = announced_events(run->run_dir, job, query);
+    if (!left) return left;
+    kept = merged(*std::move(kept), *std::move(left), query);
+  }
+  if (!serving_) return kept;
   auto held = held_events(query.since.value_or(0));
   if (!held) return held.error();
   std::erase_if(*held, [&](const runs::ClusterEvent& event) { return !is_of_job(event, job); });
-  return merged(std::move(*kept), std::move(*held), query);
+  return merged(*std::move(kept), *std::move(held), query);
 }
 
 Result<std::vector<runs::ClusterEvent>> RunsApi::events_of(const std::string& job,
                                                            const runs::EventQuery& query) {
-  auto events = announced(job, query);
   const auto run = catalogue_.find(job);
+  auto events = announced(job, run ? &*run : nullptr, query);
   if (!events || !run) return events;
   if (query.since) {
-    const auto any = events->empty() ? announced(job, {.since = {}, .limit = 1}) : events;
+    const auto any = events->empty() ? announced(job, &*run, {.since = {}, .limit = 1}) : events;
     if (!any || !any->empty()) return events;
   }
   auto told = journal_events(run->run_dir, run->id, query);
   if (!told) return told.error();
   const std::int64_t first = events->empty() ? runs::kStepMax : events->front().time_ms;
   std::erase_if(*told, [&](const runs::ClusterEvent& event) { return event.time_ms >= first; });
-  return merged(std::move(*told), std::move(*events), query);
+  return merged(*std::move(told), *std::move(events), query);
 }
 
 HttpAnswer RunsApi::run_events(const runs::Run& run, const Call& call) {

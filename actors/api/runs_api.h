@@ -76,8 +76,9 @@ class RunsApi {
   // A stream of the controller's events with a number above `after`, of `job` or, if it is empty,
   // of all.
   http::HttpAnswer watch_events(std::int64_t after, const std::string& job);
-  // The events that this controller and earlier ones of this state folder have announced.
-  Result<std::vector<runs::ClusterEvent>> announced(const std::string& job,
+  // The events that this controller, earlier ones of this state folder and those of `tandem run`s
+  // have announced. `run` is null where the job has no run directory.
+  Result<std::vector<runs::ClusterEvent>> announced(const std::string& job, const runs::Run* run,
                                                     const runs::EventQuery& query);
   // The events of a run: those that controllers have announced, and before the first of these the
   // milestones of the run's journal.

@@ -47,6 +47,7 @@
 #include "actors/main/turn_watch.h"
 #include "actors/messages/wire_build.h"
 #include "actors/rank/rank_session.h"
+#include "actors/runs/kept_events.h"
 #include "actors/runs/new_run.h"
 #include "runtime/base/file.h"
 #include "runtime/base/guarded.h"
@@ -159,6 +160,7 @@ struct ControllerProcess::Parts {
     using Spec = std::shared_ptr<const job::JobSpec>;
     std::map<std::string, std::pair<std::string, Spec>> specs;  // with the run directory
     std::map<std::string, FileLock> locks;
+    runs::KeptEvents events;    // only of a `tandem run`, whose state folder goes with it
     Predecessors predecessors;  // until their exchanges are opened
   };
   OpenRuns runs;
@@ -196,6 +198,9 @@ struct ControllerProcess::Parts {
     if (controller.tell(controller::ProcessNews{news}) != actor::Delivery::kAccepted)
       log::error("event=news_lost message=\"{}\"", news);  // and no event says it
   }
+  void keep_events(const std::string& job, const fs::path& run_dir) {
+    if (options.cluster.of_run) runs.events.keep_in(job, run_dir);
+  }
   // The steps of start(), in this order. Each may fail, and stop() cleans up after any of them.
   Result<void> claim_home();
   Result<void> take_up_jobs();
@@ -225,6 +230,8 @@ Result<void> ControllerProcess::Parts::claim_home() {
   if (!claimed) return claimed.error();
   state = *std::move(claimed);
   epoch = state->journal().epoch();
+  for (const controller::JobTaken& job : state->remembered().jobs())
+    keep_events(job.job, job.run_dir);
   if (options.cluster.of_run) return {};
   auto own_keys = link::controller_keys(options.home);
   if (!own_keys) return own_keys.error();
@@ -333,7 +340,9 @@ controller::ControllerActions ControllerProcess::Parts::actions() {
     return endpoints;
   };
   actions.make_run_directory = [this](const controller::JobShape& shape) {
-    return shape.resume_dir ? take_up(shape) : new_run(shape);
+    auto run = shape.resume_dir ? take_up(shape) : new_run(shape);
+    if (run) keep_events(run->id, run->path);
+    return run;
   };
   actions.write_result = [](const controller::JobRecord& job, const std::string& result) {
     return write_file_atomic(fs::path(job.run_dir) / controller::outcome_file(job), result + "\n");
@@ -361,10 +370,15 @@ controller::ControllerActions ControllerProcess::Parts::actions() {
     return state->remember(events);
   };
   actions.journal = [this](const runs::ClusterEvent& event) {
-    return state->journal().append(event);
+    const auto kept = runs.events.append(event);
+    const auto done = state->journal().append(event);
+    return done ? kept : done;
   };
   actions.node_grace = options.node_grace;
-  actions.events_before = state->journal().events_before();
+  // A run that goes on numbers its events behind those that it has.
+  const fs::path resumed = expected_job.with([](auto& job) { return job ? job->resume : ""; });
+  actions.events_before =
+      std::max(state->journal().events_before(), runs::last_event_of(options.home, resumed));
   return actions;
 }
 

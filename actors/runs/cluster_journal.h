@@ -1,7 +1,7 @@
 // The journal of a cluster, TANDEM_HOME/controller.sqlite: the epochs of its controllers, the
 // events that they announced, also about runs of earlier controllers, and what the next controller
-// must know to take their jobs up, a row for each change. `tandem run` leaves nothing here, but its
-// run has a journal of its own (run_events.h).
+// must know to take their jobs up, a row for each change. The state folder of a
+// `tandem run` goes with it; the events about its run stay in the run's directory (kept_events.h).
 #pragma once
 
 #include <cstdint>
@@ -71,8 +71,9 @@ class ClusterJournal {
 inline constexpr std::int64_t kClusterEventsKept = 100'000;  // some 20 MB
 inline constexpr std::int64_t kEpochsKept = 10'000;
 
-// The events about a job that all controllers of this state folder have announced, oldest first;
-// none where the folder has no journal. The journal is opened for reading only.
+// The events about a job that all controllers of this state folder have announced, oldest first, or
+// of a run directory those of its `tandem run`s; none where the folder has no journal. The journal
+// is opened for reading only.
 Result<std::vector<ClusterEvent>> announced_events(const std::filesystem::path& home,
                                                    const std::string& job, const EventQuery& query);
 

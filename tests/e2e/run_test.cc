@@ -99,6 +99,11 @@ TEST(Run, LeavesEverythingThatTheContractNames) {
               fs::exists(run / "logs/rollout.0.1.log") || fs::exists(run / "logs/rollout.0.2.log"));
   EXPECT_FALSE(fs::exists(run / "payload")) << "only live groups need payloads";
   EXPECT_FALSE(fs::exists(home.path() / "controller.json")) << "it works beside `up`";
+  std::string said_of_actors;
+  for (const json& event : home.json({"events", "-j", kSmallId}))
+    said_of_actors += event["subject"].get<std::string>() + "\n";
+  EXPECT_NE(said_of_actors.find(std::string(kSmallId) + "/rollout/0"), std::string::npos)
+      << "its controller's events stay: " << said_of_actors;
 
   const Finished said = home.run({"generate", (run / "checkpoints/step-20").string(), "12+34="});
   EXPECT_EQ(said.code, 0) << said.text();

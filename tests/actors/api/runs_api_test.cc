@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "actors/api/http_api.h"
+#include "actors/runs/cluster_journal.h"
 #include "actors/runs/run_files.h"
 #include "runtime/actor/threaded_executor.h"
 #include "runtime/base/file.h"
@@ -362,8 +363,38 @@ TEST_F(RunsApiTest, EventsOfEndedRunsAndOfThisController) {
   watched->close();
 }
 
-// A run of `tandem run` is announced to no controller of this state folder: the run's journal tells
-// of the run, also of the time before a controller took it up.
+// What the controller of a `tandem run` has announced is in the run's directory, and what that of
+// this state folder has announced in the state folder. The event of both is there once.
+TEST_F(RunsApiTest, EventsOfTandemRunAndOfThisStateFolderAreOneList) {
+  const fs::path run = folder_.run("old-1");
+  const runs::ClusterEvent one{.seq = 1,
+                               .time_ms = 1000,
+                               .kind = "actor",
+                               .subject = "old-1/rollout/0",
+                               .message = "restarted 1 of 10",
+                               .level = messages::EventLevel::kError};
+  runs::ClusterEvent two = one, three = one;
+  two.seq = 2, two.time_ms = 2000, two.message = "the disk is full";
+  three.seq = 3, three.time_ms = 3000, three.message = "succeeded";
+  auto here = runs::ClusterJournal::begin(folder_.home, 1),
+       there = runs::ClusterJournal::begin(run, 1);
+  ASSERT_TRUE(here && there);
+  for (const auto& event : {one, two}) ASSERT_TRUE(there->append(event));
+  for (const auto& event : {two, three}) ASSERT_TRUE(here->append(event));
+  for (const char* const target : {"/runs/old-1/events", "/events?job=old-1"}) {
+    const json events = got(target);
+    ASSERT_EQ(events.size(), 3U) << target << events;
+    EXPECT_EQ(events[0]["message"], "restarted 1 of 10");
+    EXPECT_EQ(events[0]["level"], "error");
+    EXPECT_EQ(events[1]["message"], "the disk is full");
+    EXPECT_EQ(events[2]["message"], "succeeded");
+  }
+  EXPECT_EQ(got("/events?job=old-1&since=1").size(), 2U);
+  EXPECT_EQ(got("/events?job=old-1&limit=1")[0]["message"], "succeeded");
+}
+
+// A run that an earlier version's `tandem run` has had is told of by its own journal, also of the
+// time before a controller took it up.
 TEST_F(RunsApiTest, EventsOfARunThatNoControllerHereHasHad) {
   const fs::path run = folder_.run("old-1");
   {

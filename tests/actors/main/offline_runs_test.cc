@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "actors/runs/kept_events.h"
 #include "actors/runs/run_files.h"
 #include "runtime/base/json.h"
 #include "tests/actors/cli/command_outcome.h"
@@ -105,6 +106,17 @@ TEST_F(OfflineRuns, HaveLogsAndEvents) {
   EXPECT_EQ(run({"logs", "sums-1/rollout/0"}).code, ErrorCode::kNotFound);
   EXPECT_EQ(read({"events", "-j", "sums"}).size(), 1U);
   EXPECT_EQ(run({"events", "-j", "sums", "-f"}).code, ErrorCode::kUnreachable);
+  runs::KeptEvents announced;  // as the controller of a `tandem run` leaves them
+  announced.keep_in("sums-1", home_ / "runs/sums-1");
+  ASSERT_TRUE(announced.append({.seq = 1,
+                                .time_ms = 1,
+                                .kind = "actor",
+                                .subject = "sums-1/rollout/0",
+                                .message = "restart 1 of 5",
+                                .level = messages::EventLevel::kWarning}));
+  const json events = read({"events", "-j", "sums"});
+  ASSERT_EQ(events.size(), 1U) << events;
+  EXPECT_EQ(events[0]["message"], "restart 1 of 5");
 }
 
 TEST_F(OfflineRuns, HaveTheSamplesThatAControllerShows) {
