@@ -330,8 +330,10 @@ json actor_json(const controller::ActorRecord& actor, const messages::ExchangeRe
   const bool placed = !actor.ranks.empty();
   std::string message = scheduler::message(actor.status.reason, now);
   const auto loop = scheduler::text(actor.crash_loop, actor.status, now);
-  // A backoff names the death itself, and the text of the loop a wait for a disk.
-  if (loop && std::holds_alternative<scheduler::WaitingForDisk>(actor.status.reason))
+  // A backoff names the death itself, and the text of the loop a wait for a disk or for an actor
+  // that has outlived its controller.
+  if (loop && (std::holds_alternative<scheduler::WaitingForDisk>(actor.status.reason) ||
+               std::holds_alternative<scheduler::Returning>(actor.status.reason)))
     message = *loop;
   else if (loop && !std::holds_alternative<scheduler::Backoff>(actor.status.reason))
     message += "; " + *loop;

@@ -38,6 +38,7 @@ std::string next_of(const ActorStatus& status, Time now) {
     return rest > Duration{0} ? "next try in " + whole_seconds(rest) : "next try now";
   }
   if (std::holds_alternative<WaitingForDisk>(status.reason)) return message(status.reason, now);
+  if (std::holds_alternative<Returning>(status.reason)) return "it " + message(status.reason, now);
   const std::string since = whole_seconds(now - status.since);
   if (works(status.state)) return "it works again since " + since;
   if (runs(status.state)) return "it is starting again since " + since;

@@ -86,6 +86,23 @@ TEST(ApiJson, AnActorUsesWhatItsLivingRanksUse) {
   EXPECT_EQ(shown["memory_bytes"], 1024);
 }
 
+TEST(ApiJson, AnActorThatDiedAndHasOutlivedItsControllerSaysBothOnce) {
+  const Time now = Time{} + Duration(std::chrono::seconds(100));
+  controller::ActorRecord actor{
+      .name = "arith-1/rollout/0", .job = "arith-1", .role = messages::Role::kRollout};
+  actor.status = {
+      .state = scheduler::ActorState::kStarting,
+      .since = now,
+      .reason = scheduler::Returning{"gpu-3", now + Duration(std::chrono::seconds(20))}};
+  actor.crash_loop = {
+      .deaths = 1, .since = now + -Duration(std::chrono::seconds(5)), .cause = "killed"};
+  const auto shown = actor_json(actor, nullptr, 0, now);
+  EXPECT_EQ(shown["reason"], "Returning");
+  EXPECT_EQ(shown["message"],
+            "restarted once in 5 s (killed); it has outlived its controller on node gpu-3, and is "
+            "waited for at most 20.0 s");
+}
+
 TEST(ApiJson, ANodeSaysWhatItsGpusAreAndWhichItCannotUse) {
   controller::NodeRecord node{.name = "a", .up = true};
   node.gpus.push_back({.device = {.name = "NVIDIA H200",

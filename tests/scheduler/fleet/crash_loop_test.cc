@@ -40,6 +40,13 @@ TEST(CrashLoop, OneDeathIsToldUntilItIsMended) {  // CL-1
   EXPECT_FALSE(loops(kOnce, status(ActorState::kBackoff, 10), crash_at(10)));
 }
 
+TEST(CrashLoop, AnActorThatHasOutlivedItsControllerIsNotStartingAgain) {  // CL-1
+  EXPECT_EQ(text(kOften, status(ActorState::kStarting, 58, Returning{"gpu-3", crash_at(80)}),
+                 crash_at(60)),
+            "restarted 4 times in 50 s (killed for want of memory at 2 GiB); it has outlived its "
+            "controller on node gpu-3, and is waited for at most 20.0 s");
+}
+
 TEST(CrashLoop, EndsWithAHealthyLifeAndWithTheActor) {  // CL-1
   EXPECT_TRUE(loops(kOften, status(ActorState::kReady, 60), crash_at(119)));
   EXPECT_FALSE(loops(kOften, status(ActorState::kReady, 60), crash_at(120)));
