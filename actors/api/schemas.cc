@@ -239,7 +239,7 @@ Schema node_schema() {
        {"nccl", nullable(nccl)},
        {"nccl_absent", nullable(text()), "Why the node has no NCCL."},
        {"pid", nullable(integer()), "Of its agent."},
-       {"leased", held, "What ranks hold of the node."},
+       {"leased", held, "What ranks hold of the node, GPUs that are gone too."},
        {"reserved", list_of(reservation), "By whom, in the answer about one node.", kSometimes}});
 }
 

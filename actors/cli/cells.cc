@@ -51,11 +51,32 @@ const json& at(const json& item, std::initializer_list<const char*> path) {
   return *value;
 }
 
-json gpus_found(const json& node) {
-  json found = json::array();
+namespace {
+
+json gpus_that(const json& node, bool are_gone) {
+  json some = json::array();
   if (const json& gpus = at(node, {"gpus"}); gpus.is_array())
     for (const json& gpu : gpus)
-      if (at(gpu, {"gone"}) != json(true)) found.push_back(gpu);
+      if ((at(gpu, {"gone"}) == json(true)) == are_gone) some.push_back(gpu);
+  return some;
+}
+
+}  // namespace
+
+json gpus_found(const json& node) { return gpus_that(node, false); }
+json gpus_gone(const json& node) {
+  json held = json::array();
+  for (const json& gpu : gpus_that(node, true))
+    if (at(gpu, {"leased"}) != json(0.0)) held.push_back(gpu);
+  return held;
+}
+
+json gpus_leased(const json& node) {
+  const json& leased = at(node, {"leased", "gpus"});
+  if (!leased.is_number()) return leased;
+  double found = leased.get<double>();
+  for (const json& gpu : gpus_gone(node))
+    if (const json& part = at(gpu, {"leased"}); part.is_number()) found -= part.get<double>();
   return found;
 }
 

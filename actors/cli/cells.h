@@ -17,6 +17,10 @@ const nlohmann::json& at(const nlohmann::json& item, std::initializer_list<const
 
 // The GPUs of a node that its agent finds: an array.
 nlohmann::json gpus_found(const nlohmann::json& node);
+// Those that its agent does not find any more, and which ranks still hold: an array.
+nlohmann::json gpus_gone(const nlohmann::json& node);
+// What ranks hold of the GPUs that are found: a number, or null where the node does not say it.
+nlohmann::json gpus_leased(const nlohmann::json& node);
 
 std::string text(const nlohmann::json& value);
 std::string count(const nlohmann::json& value);                           // "12.3k"

@@ -21,6 +21,7 @@ namespace {
 
 using cells::at;
 using cells::gpus_found;
+using cells::gpus_leased;
 using cells::text;
 using nlohmann::json;
 using ScreenLines = std::vector<std::string>;
@@ -127,12 +128,14 @@ std::string node_line(const TopPicture& picture) {
   json ready = json::array();
   std::string lost;
   std::size_t gpus = 0;
+  double gpus_held = 0;
   for (const json& node : picture.nodes) {
     if (text(at(node, {"state"})) != "Ready") {
       lost += (lost.empty() ? "" : ", ") + text(at(node, {"name"}));
       continue;
     }
     gpus += gpus_found(node).size();
+    if (const json held = gpus_leased(node); held.is_number()) gpus_held += held.get<double>();
     ready.push_back(node);
   }
   std::string line = plural(ready.size(), "node");
@@ -143,8 +146,7 @@ std::string node_line(const TopPicture& picture) {
           text(json(std::round(sum(actors, {"cpu_percent"})))) + "% used  memory " +
           short_bytes(sum(actors, {"memory_bytes"})) + " of " +
           short_bytes(sum(ready, {"memory_bytes"})) + " used";
-  if (gpus > 0)
-    line += "  gpus " + text(json(sum(ready, {"leased", "gpus"}))) + "/" + std::to_string(gpus);
+  if (gpus > 0) line += "  gpus " + text(json(gpus_held)) + "/" + std::to_string(gpus);
   return line;
 }
 

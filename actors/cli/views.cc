@@ -30,6 +30,8 @@ using cells::bytes;
 using cells::count;
 using cells::fixed;
 using cells::gpus_found;
+using cells::gpus_gone;
+using cells::gpus_leased;
 using cells::kNone;
 using cells::of;
 using cells::percent;
@@ -46,11 +48,14 @@ std::string indices(const json& gpus) {
   return all;
 }
 
-// Leased GPUs of all: "1.5/2".
+// Leased GPUs of those that the node has: "1.5/2". Behind them those that an up node has lost while
+// ranks held them: "2/2 (1 gone)".
 std::string gpus_of(const json& node) {
   const json gpus = gpus_found(node);
-  if (gpus.empty()) return kNone;
-  return of(at(node, {"leased", "gpus"}), gpus.size());
+  const std::size_t gone = text(at(node, {"state"})) == "Ready" ? gpus_gone(node).size() : 0;
+  if (gpus.empty() && gone == 0) return kNone;
+  const std::string found = of(gpus_leased(node), gpus.size());
+  return gone == 0 ? found : found + " (" + std::to_string(gone) + " gone)";
 }
 
 // "2 x NVIDIA H200 (140 GiB)", or why the node has none.

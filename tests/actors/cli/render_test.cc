@@ -150,6 +150,25 @@ TEST(Views, TheWideFormOfNodesHasTheirNccl) {
             std::string::npos);
 }
 
+TEST(Views, GpusThatAreGoneAreCountedApart) {
+  const auto gpu = [](double leased, bool gone) {
+    return json{{"name", "NVIDIA H200"}, {"leased", leased}, {"gone", gone}};
+  };
+  const auto shown = [](const json& node) {
+    return render_items(Kind::kNodes, json::array({node}), OutputForm::kTable, kUnlimited);
+  };
+  json node{{"name", "a"},
+            {"state", "Ready"},
+            {"leased", {{"gpus", 3.0}}},
+            {"gpus", {gpu(1, false), gpu(1, true), gpu(1, false)}}};
+  EXPECT_NE(shown(node).find(" 2/2 (1 gone) "), std::string::npos) << shown(node);
+  node["leased"]["gpus"] = 1.0;
+  node["gpus"] = json::array({gpu(1, true)});
+  EXPECT_NE(shown(node).find(" 0/0 (1 gone) "), std::string::npos) << shown(node);
+  node["gpus"] = {gpu(0.5, false), gpu(0.5, false), gpu(0, true)};
+  EXPECT_NE(shown(node).find(" 1/2 "), std::string::npos) << shown(node);
+}
+
 TEST(Views, ANodeShowsWhatIsReservedOfItsMemoryAndByWhom) {
   json node{
       {"name", "a"}, {"memory_bytes", 12ll << 30}, {"leased", {{"memory_bytes", 1536ll << 20}}}};

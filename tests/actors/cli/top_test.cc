@@ -94,6 +94,16 @@ TEST_F(Top, AWarmStartShowsItsOwnStepsAndTime) {
             "2  a-long-nam…e-night-17  WarmStart  warm 120/500   0.812   120k    60.1k  1m23s");
 }
 
+TEST_F(Top, GpusThatAreGoneAreNotInUse) {
+  TopPicture now = picture();
+  now.nodes[0]["leased"]["gpus"] = 3.0;
+  now.nodes[0]["gpus"] = {{{"leased", 1.0}, {"gone", false}},
+                          {{"leased", 1.0}, {"gone", true}},
+                          {{"leased", 1.0}, {"gone", false}}};
+  const std::string line = top_lines(now, {}, screen(160, 24))[1];
+  EXPECT_NE(line.find("  gpus 2/2"), std::string::npos) << line;
+}
+
 // clang-format off
 TEST_F(Top, AScreenOf80By24) {
   EXPECT_EQ(frame({}, screen(80, 24)),
