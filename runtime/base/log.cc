@@ -52,6 +52,15 @@ void init_logging(std::string_view process, LogLevel level) {
   spdlog::set_default_logger(std::move(logger));
 }
 
+ScopedLogging::ScopedLogging(std::string_view process, LogLevel level)
+    : before_(spdlog::default_logger()) {
+  init_logging(process, level);
+}
+
+ScopedLogging::~ScopedLogging() {
+  spdlog::set_default_logger(std::static_pointer_cast<spdlog::logger>(before_));
+}
+
 namespace log {
 
 void write(Severity severity, fmt::string_view format, fmt::format_args values) {

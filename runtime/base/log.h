@@ -10,6 +10,7 @@
 #include <fmt/core.h>
 
 #include <cstdint>
+#include <memory>
 #include <string_view>
 
 namespace tandem {
@@ -20,6 +21,19 @@ enum class LogLevel { kWarnings, kInfo, kDebug };
 // `process` stands in each line behind the time and the severity: "controller", "node/vm",
 // "arith-1/rollout/0#3". Call once, from main, before other threads exist.
 void init_logging(std::string_view process, LogLevel level);
+
+// Logs as after init_logging() for as long as the object lives, and as before it from then on. It
+// is for tests that read what is logged; no other thread logs when it is made and when it goes.
+class ScopedLogging {
+ public:
+  ScopedLogging(std::string_view process, LogLevel level);
+  ~ScopedLogging();
+  ScopedLogging(const ScopedLogging&) = delete;
+  ScopedLogging& operator=(const ScopedLogging&) = delete;
+
+ private:
+  std::shared_ptr<void> before_;  // the logger, whose type only log.cc knows
+};
 
 namespace log {
 

@@ -253,7 +253,7 @@ TEST_F(TensorboardTest, WhatOthersWroteIsNotMistakenForOurs) {
 }
 
 TEST_F(TensorboardTest, AFolderThatCannotBeWrittenIsSaidOnceAndTheMetricsGoOn) {
-  init_logging("test", LogLevel::kWarnings);
+  const ScopedLogging logging("test", LogLevel::kWarnings);
   RunFolder::replace(events_, "a file where the folder would be");
   testing::internal::CaptureStderr();
   life(1, 4);

@@ -401,7 +401,7 @@ TEST_F(WandbTest, AFullDiskEndsTheFilesOfOneIncarnationAlone) {
 }
 
 TEST_F(WandbTest, AFolderThatCannotBeWrittenIsSaidOnceAndTheMetricsGoOn) {
-  init_logging("test", LogLevel::kWarnings);
+  const ScopedLogging logging("test", LogLevel::kWarnings);
   RunFolder::replace(run_ / "wandb", "a file where the folder would be");
   testing::internal::CaptureStderr();
   incarnation(1, 4, 1, "Succeeded");

@@ -72,7 +72,7 @@ TEST_F(Kept, ARankWhoseStartCannotBeReadIsToldOf) {
   rlimit limit{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
   const rlimit none{0, limit.rlim_max};
-  init_logging("test", LogLevel::kWarnings);
+  const ScopedLogging logging("test", LogLevel::kWarnings);
   testing::internal::CaptureStderr();
   // What is used for the first time, such as the log and UBSan's classes, may need a descriptor.
   kept.add(RankId{"job-1/ended/0", Incarnation{8}, 0}, -1);
