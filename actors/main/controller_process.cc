@@ -242,9 +242,8 @@ Result<void> ControllerProcess::Parts::claim_home() {
 // Done before anybody can ask for the jobs: a job of the controller before is never missing.
 Result<void> ControllerProcess::Parts::take_up_jobs() {
   if (!state->forgotten().empty())
-    tell_people(
-        "what the controller before knew may not all be taken up: " + state->forgotten() +
-        "; `tandem get runs` lists all runs, `tandem submit --resume RUN` goes on with one");
+    tell_people("not all that the controller before knew is taken up: " + state->forgotten() +
+                "; `tandem get runs` lists runs, `tandem submit --resume RUN` goes on with one");
   // A controller that dies as it accepts a job may leave a directory that no job has.
   std::set<std::string> owned;
   for (const controller::JobTaken& job : state->remembered().jobs()) owned.insert(job.job);
