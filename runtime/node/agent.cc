@@ -14,6 +14,7 @@
 #include "runtime/base/file.h"
 #include "runtime/base/log.h"
 #include "runtime/link/endpoint.h"
+#include "runtime/node/open_files.h"
 
 namespace tandem::node {
 
