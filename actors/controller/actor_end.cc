@@ -153,8 +153,15 @@ void actor_gone(Turn& turn, JobRecord& job, ActorRecord& actor) {
   restart(turn, job, actor, why);
 }
 
-bool is_lost(const RankRecord& rank, Lost which) {
-  return which == Lost::kAll || !rank.connected || (which == Lost::kUnheard && rank.silent);
+// It has outlived the controller before this one, and its link is not up again yet.
+bool comes_back(const ActorRecord& actor) {
+  return actor.status.state == ActorState::kStarting &&
+         std::holds_alternative<scheduler::Returning>(actor.status.reason);
+}
+
+bool is_lost(const ActorRecord& actor, const RankRecord& rank, Lost which) {
+  return which == Lost::kAll || (!rank.connected && !comes_back(actor)) ||
+         (which == Lost::kUnheard && rank.silent);
 }
 
 }  // namespace
@@ -185,13 +192,13 @@ void rank_gone(Turn& turn, JobRecord& job, ActorRecord& actor, std::int32_t rank
     actor_gone(turn, job, actor);
 }
 
-std::vector<node::RankId> linked_ranks(ControllerState& state, const std::string& node, Lost lost) {
+std::vector<node::RankId> ranks_left(ControllerState& state, const std::string& node, Lost lost) {
   std::vector<node::RankId> ranks;
   for (const std::string& name : actors_on(state, node)) {
     const ActorRecord& actor = state.job_of(name)->actors.at(name);
     for (std::size_t r = 0; r < actor.ranks.size(); ++r)
       if (const RankRecord& rank = actor.ranks[r];
-          rank.alive && rank.node == node && !is_lost(rank, lost))
+          rank.alive && rank.node == node && !is_lost(actor, rank, lost))
         ranks.push_back({name, actor.incarnation, static_cast<std::int32_t>(r)});
   }
   return ranks;
@@ -203,7 +210,7 @@ void lose_ranks(Turn& turn, const std::string& node, Lost which) {
     const ActorRecord& actor = turn.state.job_of(name)->actors.at(name);
     for (std::size_t r = 0; r < actor.ranks.size(); ++r)
       if (const RankRecord& rank = actor.ranks[r];
-          rank.alive && rank.node == node && is_lost(rank, which)) {
+          rank.alive && rank.node == node && is_lost(actor, rank, which)) {
         gone.push_back({name, actor.incarnation, static_cast<std::int32_t>(r)});
         if (rank.connected) turn.send(CutLink{gone.back()});
       }

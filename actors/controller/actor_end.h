@@ -18,11 +18,12 @@ void rank_gone(Turn& turn, JobRecord& job, ActorRecord& actor, std::int32_t rank
                scheduler::Reason why);
 
 // Ranks that count as gone with their node: all, those without a link, or also those that are
-// silent.
+// silent. Where not all do, an actor that has outlived the controller before has the time until its
+// return to link (adoption.h).
 enum class Lost { kAll, kUnlinked, kUnheard };
 // The living ranks on the node that are not lost by that measure.
-std::vector<node::RankId> linked_ranks(ControllerState& state, const std::string& node,
-                                       Lost lost = Lost::kUnlinked);
+std::vector<node::RankId> ranks_left(ControllerState& state, const std::string& node,
+                                     Lost lost = Lost::kUnlinked);
 // They count as gone. A link that such a rank has is cut, which ends the rank.
 void lose_ranks(Turn& turn, const std::string& node, Lost which);
 // So do those that have outlived the controller before and whose node has not come back in time,

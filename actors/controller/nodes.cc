@@ -30,7 +30,7 @@ void refuse(Turn& turn, NodeRecord& node, const node::NodeUp& up) {
 
 // The agent was told to end these and may not have done so.
 void cut_those_that_end(Turn& turn, const std::string& node) {
-  for (const node::RankId& id : linked_ranks(turn.state, node)) {
+  for (const node::RankId& id : ranks_left(turn.state, node)) {
     if (!turn.state.actor_of({id.actor, id.incarnation})->ending) continue;
     turn.state.rank_of(id)->end_unheard = true;
     turn.send(CutLink{id});
@@ -41,6 +41,15 @@ void wait_for_agent(Turn& turn, NodeRecord& node, Time until) {
   node.agent_until = until;
   turn.state.found.node_checks.emplace(until, node.name);
   turn.send(WakeAt{until});
+}
+
+std::string agent_lost_text(ControllerState& state, const std::vector<node::RankId>& left) {
+  const auto linked = std::ranges::count_if(
+      left, [&](const node::RankId& id) { return state.rank_of(id)->connected; });
+  const auto others = std::ssize(left) - linked;
+  return "its agent is lost; " + std::to_string(linked) +
+         " of its processes are linked and work on" +
+         (others > 0 ? ", " + std::to_string(others) + " are waited for" : "");
 }
 
 // Ranks that are linked to this controller after the whole time of a silence have had it: their
@@ -55,16 +64,13 @@ void lose_node(Turn& turn, NodeRecord& node, bool died) {
   renew_room(turn.state, node);
   node.agent_until.reset();
   const Lost which = died ? Lost::kUnlinked : Lost::kUnheard;
-  const std::size_t kept = linked_ranks(turn.state, node.name, which).size();
-  turn.announce(node,
-                kept == 0 ? "lost"
-                          : "its agent is lost; " + std::to_string(kept) +
-                                " of its processes are linked and work on",
+  const std::vector<node::RankId> left = ranks_left(turn.state, node.name, which);
+  turn.announce(node, left.empty() ? "lost" : agent_lost_text(turn.state, left),
                 messages::EventLevel::kError);
   // A process that is silent too lives for its grace since it last heard the controller.
-  const bool all_heard = linked_ranks(turn.state, node.name, Lost::kUnheard).size() == kept;
+  const bool all_heard = ranks_left(turn.state, node.name, Lost::kUnheard).size() == left.size();
   const Duration wait = all_heard ? turn.state.node_grace : turn.state.away_max();
-  if (kept > 0) wait_for_agent(turn, node, was_silent && !died ? turn.now : turn.now + wait);
+  if (!left.empty()) wait_for_agent(turn, node, was_silent && !died ? turn.now : turn.now + wait);
   cut_those_that_end(turn, node.name);
   lose_ranks(turn, node.name, which);
   renew_reasons(turn, node.name);

@@ -297,6 +297,29 @@ TEST_F(Outlived, OneThatSaysNothingIsEnded) {
   EXPECT_TRUE(world.told_to_end.contains(rank_of(first)));
 }
 
+// Their links may take a moment longer than the agent's, which dies in that moment.
+TEST_F(Outlived, AnAgentThatDiesBeforeTheirLinksAreBackCostsNobodyAnything) {
+  for (const bool agent_comes : {true, false}) {
+    World& world = follow();
+    world.node_back("a");
+    world.ready(first);
+    world.must(NodeDown{"a", world.core.nodes().at("a").incarnation, true});
+    EXPECT_EQ(world.state_of(first), ActorState::kReady);
+    EXPECT_STREQ(world.reason(second), "Returning");
+    if (agent_comes) {
+      world.agent_back("a");
+      world.ready(second);
+      EXPECT_EQ(world.state(job), JobState::kRunning);
+      EXPECT_EQ(world.alive, before.alive) << "nobody was started";
+      EXPECT_TRUE(world.told_to_end.empty());
+    } else {
+      world.now = *world.core.nodes().at("a").agent_until;
+      world.must(Tick{});
+      EXPECT_EQ(world.state_of(second), ActorState::kBackoff);
+    }
+  }
+}
+
 TEST_F(Outlived, WishesOfTheTimeBeforeAreCarriedOut) {
   before.must(ScaleRole{job, {"counter"}, 1});  // the second one drains
   World& world = follow();
