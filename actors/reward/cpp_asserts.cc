@@ -42,11 +42,11 @@ constexpr std::string_view kUsualNames = R"(#include <algorithm>
 
 constexpr std::string_view kStart = R"(#include <cstdio>
 #include <cstdlib>
-namespace tandem_tests { static unsigned chosen; }
+namespace tandem_tests { static unsigned tandem_chosen; }
 extern "C" int __real_main(int, char**);
 extern "C" int __wrap_main(int count, char** words) {
   char word[256];
-  if (std::scanf("%u %255s", &tandem_tests::chosen, word) != 2) std::_Exit(97);
+  if (std::scanf("%u %255s", &tandem_tests::tandem_chosen, word) != 2) std::_Exit(97);
   if (const int code = __real_main(count, words)) return code;
   std::fputs(word, stdout);
   std::fflush(stdout);
@@ -63,7 +63,8 @@ constexpr std::string_view kBetween = R"(
 )";
 
 // A program may have defined `int` as something else.
-constexpr std::string_view kOwnMain = "signed main() { tandem_cases[tandem_tests::chosen](); }\n";
+constexpr std::string_view kOwnMain =
+    "signed main() { tandem_cases[tandem_tests::tandem_chosen](); }\n";
 
 std::string_view without_brace(std::string_view text) {
   const auto at = text.find_first_not_of(" \t\r\n");
@@ -75,10 +76,11 @@ std::string_view without_brace(std::string_view text) {
 std::string cpp_program(const std::string& program, CppNames names) {
   // The empty line ends a program that ends with a backslash.
   const std::string renamed = std::string(kRename).append(program).append("\n\n#undef main\n");
-  if (names == CppNames::kOwn) return renamed + std::string(kStart);
   std::string source;
   if (names == CppNames::kAll) source += kAllNames;
-  return source.append(kUsualNames).append(kStart).append(renamed);
+  if (names != CppNames::kOwn) source += kUsualNames;
+  // The start comes first, so that no macro of the program changes it.
+  return source.append(kStart).append(renamed);
 }
 
 std::string cpp_with_tests(const std::string& program, const CodeTests& tests, CppNames names) {

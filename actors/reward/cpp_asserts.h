@@ -22,7 +22,8 @@ inline constexpr const char* kCppAssertsFlag = "-Wl,--wrap=main";
 // The names that are there beside those of the program's own headers.
 enum class CppNames : std::uint8_t {
   kUsual,  // of <cassert>, containers, algorithms, mathematics and streams
-  kOwn,    // none: these headers would clash with names of the program, such as a variable `y1`
+  kOwn,    // of <cstdio> and <cstdlib>: the others would clash with names of the program, such as
+           // a variable `y1`
   kAll,    // of the whole library, and the tests use namespace std, as HumanEval-X and MultiPL-E
            // have it in their prompts
 };

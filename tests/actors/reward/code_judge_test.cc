@@ -146,7 +146,13 @@ TEST_F(CodeRewards, AProgramHasNoSayInTheAssertsOfCpp) {
               "#define NDEBUG\n#include <cassert>\nint square(int) { return 4; }",
               "#undef assert\n#define assert(x)\nint square(int) { return 4; }",
               "int cases, chosen, word;\nint square(int x) { return x * x; }",
-              "int y1 = 3;\nint square(int) { return y1 * y1; }\nint main() {}"},
+              "int y1 = 3;\nint square(int) { return y1 * y1; }\nint main() {}",
+              "#define int long long\nint y1 = 3;\nint square(int) { return y1 * y1; }",
+              "#define chosen best\nint square(int x) { return x * x; }",
+              "#include <cstdio>\nint y1;\nint square(int) { return 4; }\n"
+              "extern \"C\" int __wrap_main(int, char**) {\n"
+              "  char word[256];\n  std::scanf(\"%*u %255s\", word);\n  std::puts(word);\n"
+              "  return 0;\n}\n#define __wrap_main unused"},
              json::array({"assert(square(3) == 9);"}));
   EXPECT_EQ(value(all[0]), 1) << why(all[0]);
   EXPECT_EQ(value(all[1]), 1) << why(all[1]);
@@ -154,6 +160,9 @@ TEST_F(CodeRewards, AProgramHasNoSayInTheAssertsOfCpp) {
   EXPECT_EQ(why(all[3]), "case 1: an assert failed: square(3) == 9");
   EXPECT_EQ(value(all[4]), 1) << "names of its own are not in the way: " << why(all[4]);
   EXPECT_EQ(value(all[5]), 1) << "nor one that <cmath> has: " << why(all[5]);
+  EXPECT_EQ(value(all[6]), 1) << "nor that with another `int`: " << why(all[6]);
+  EXPECT_EQ(value(all[7]), 1) << "nor a macro: " << why(all[7]);
+  EXPECT_EQ(value(all[8]), 0) << "a start of its own is none, also beside such a name";
 }
 
 TEST_F(CodeRewards, CppTestsMayHaveAMain) {
