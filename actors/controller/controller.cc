@@ -360,6 +360,8 @@ void Controller::handle(actor::Context& cx, actor::Ask<Submit> ask) {
   if (journal_fails_) return ask.reply(no_job_meanwhile(*journal_fails_));
   auto run = actions_.make_run_directory(ask.question.shape);
   if (!run) return ask.reply(run.error());
+  // Events of a run that goes on have numbers behind those that it has.
+  event_last_ = std::max(event_last_, run->last_event);
   const auto taken =
       take(cx, SubmitJob{std::move(ask.question.shape), run->id, std::move(run->path), unix_ms()});
   answer_wish(cx, "submitting " + run->id, ask.reply,

@@ -29,6 +29,7 @@ using ExchangeControl =
 struct RunDirectory {
   std::string id;
   std::string path;
+  std::int64_t last_event = 0;  // the newest that any controller has announced about the run
 };
 
 // The controller's ways to act, all called in its turns.

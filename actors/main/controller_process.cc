@@ -374,10 +374,7 @@ controller::ControllerActions ControllerProcess::Parts::actions() {
     return done ? kept : done;
   };
   actions.node_grace = options.node_grace;
-  // A run that goes on numbers its events behind those that it has.
-  const fs::path resumed = expected_job.with([](auto& job) { return job ? job->resume : ""; });
-  actions.events_before =
-      std::max(state->journal().events_before(), runs::last_event_of(options.home, resumed));
+  actions.events_before = state->journal().events_before();
   return actions;
 }
 
@@ -411,7 +408,7 @@ Result<controller::RunDirectory> ControllerProcess::Parts::take_up(
   const std::string id = path.filename();
   if (const auto owned = own_run(id, path); !owned) return owned.error();
   prompts.accept(shape);
-  return controller::RunDirectory{id, path};
+  return controller::RunDirectory{id, path, runs::last_event_of(options.home, path)};
 }
 
 // Opens the exchange of a job. A new run is locked here, before it has a journal and so before

@@ -27,7 +27,6 @@ Result<void> KeptEvents::append(const ClusterEvent& event) {
 
 std::int64_t last_event_of(const fs::path& home, const fs::path& run_dir) {
   std::int64_t last = 0;
-  if (run_dir.empty()) return last;
   for (const fs::path& folder : {home, run_dir})
     if (const auto newest = announced_events(folder, run_dir.filename(), {.since = {}, .limit = 1}))
       for (const ClusterEvent& event : *newest) last = std::max(last, event.seq);

@@ -33,7 +33,7 @@ class KeptEvents {
 };
 
 // The number of the newest event about the run that the journal of the state folder or of the run's
-// directory has; 0 where there is none, or `run_dir` is empty.
+// directory has; 0 where there is none.
 std::int64_t last_event_of(const std::filesystem::path& home, const std::filesystem::path& run_dir);
 
 }  // namespace tandem::runs

@@ -293,6 +293,27 @@ struct FailingJournal {
   std::function<void(Controller::Inbox)> tell;
 };
 
+// Whoever asks for those `since` a number would get the earlier ones again.
+TEST(Controller, EventsOfARunThatGoesOnHaveNumbersBehindThoseThatItHas) {
+  std::vector<std::int64_t> numbers;
+  actor::SimulatedExecutor executor(1);
+  actor::System system(executor, nullptr);
+  ControllerActions actions = actions_to(std::make_shared<FullMailbox>());
+  actions.events_before = 7;
+  actions.make_run_directory = [](const JobShape&) -> Result<RunDirectory> {
+    return RunDirectory{"job-1", "runs/job-1", 200};
+  };
+  actions.journal = [&numbers](const runs::ClusterEvent& event) -> Result<void> {
+    if (event.subject == "job-1") numbers.push_back(event.seq);
+    return {};
+  };
+  const auto tell = teller(executor, system, actions);
+  tell(node::NodeUp{"vm", Incarnation{1}, 8, std::int64_t{1} << 40, 1});
+  tell(actor::Ask<Submit>{{shape_of(1)}, {}});
+  ASSERT_FALSE(numbers.empty());
+  EXPECT_EQ(numbers.front(), 201);
+}
+
 // Its user may go away with the answer, and the controller may die then.
 TEST(Controller, AWishIsAnsweredOnceTheJournalHasIt_CC6) {
   FailingJournal world;

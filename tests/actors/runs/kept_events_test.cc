@@ -44,7 +44,6 @@ TEST_F(KeptEventsTest, EachRunHasItsOwnAndTheNextControllerGoesOn) {
   EXPECT_EQ(levels(*announced_events(words, "words-1", {})), Messages{"warning"});
   EXPECT_EQ(last_event_of(folder_.home, sums), 4);
   EXPECT_EQ(last_event_of(folder_.home, folder_.run("other-1")), 0);
-  EXPECT_EQ(last_event_of(folder_.home, {}), 0);
   KeptEvents next;
   next.keep_in("sums-1", sums);
   ASSERT_TRUE(next.append(event(5, "sums-1")));
