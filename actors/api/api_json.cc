@@ -37,6 +37,7 @@ json wait_json(const messages::Wait& wait, const controller::WorkByActor& work, 
           {"waits_for", wait.waits_for},
           {"since_s", wait.since_s},
           {"deadline_s", deadline ? json(*deadline) : json()},
+          {"ended_by", deadline || wait.ended_by.empty() ? json() : json(wait.ended_by)},
           {"detail", wait.detail}};
 }
 
@@ -55,6 +56,7 @@ json wait_of(const controller::ActorRecord& actor, const controller::WorkByActor
             {"waits_for", scheduler::reason_name(status.reason)},
             {"since_s", seconds(now - status.since)},
             {"deadline_s", deadline ? json(std::max(0.0, seconds(*deadline - now))) : json()},
+            {"ended_by", deadline ? json() : json(scheduler::words(ended_by(actor)))},
             {"detail", scheduler::message(status.reason, now)}};
   if (const auto* lost = std::get_if<scheduler::AgentLost>(&status.reason))
     wait["since_s"] = seconds(now - lost->since);

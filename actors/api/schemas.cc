@@ -30,6 +30,7 @@ using enum schema::Presence;
 
 constexpr const char* kUnixMs = "Milliseconds since 1970.";
 constexpr const char* kWhy = "Who waits for what, the most telling entry first.";
+constexpr const char* kEndedBy = "Of a wait without a deadline: who ends it.";
 constexpr const char* kTroubles = "Troubles of reward programs, with the end of their stderr.";
 
 // The names of the first `count` values of an enum.
@@ -72,6 +73,7 @@ Schema wait_schema() {
                  {"waits_for", text()},
                  {"since_s", number()},
                  {"deadline_s", nullable(number()), "Of a wait for work: when its actor is hung."},
+                 {"ended_by", nullable(text()), kEndedBy},
                  {"detail", text()}});
 }
 
@@ -278,7 +280,8 @@ Schema wait_graph_schema() {
                               {"what", text()},
                               {"detail", text()},
                               {"since", integer(), kUnixMs},
-                              {"until", nullable(integer()), kUnixMs}});
+                              {"until", nullable(integer()), kUnixMs},
+                              {"ended_by", nullable(text()), kEndedBy}});
   return object({{"nodes", list_of(node)}, {"edges", list_of(edge)}});
 }
 

@@ -25,6 +25,12 @@ std::optional<Time> deadline_of(const controller::ActorRecord& actor,
   return at_work->second.hung_at;
 }
 
+scheduler::EndedBy ended_by(const controller::ActorRecord& actor) {
+  // Here deadline_of() knows no time only if the node is waited for.
+  if (actor.status.state == ActorState::kStopping) return scheduler::EndedBy::kNode;
+  return scheduler::ended_by(actor.status.reason).value_or(scheduler::EndedBy::kController);
+}
+
 std::string actor_named_in(const messages::Wait& wait) {
   return wait.waits_for.substr(0, wait.waits_for.find(' '));
 }

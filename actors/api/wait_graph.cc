@@ -45,6 +45,7 @@ class Graph {
     std::string from, to, what, detail;
     double since_s = 0;
     std::optional<double> until_s;
+    std::string ended_by = {};
   };
 
   void node(const std::string& id, const std::string& kind, const json& job,
@@ -60,12 +61,14 @@ class Graph {
     const auto ms = [&](double seconds) {
       return now_ms_ + static_cast<std::int64_t>(seconds * 1000);
     };
-    edges_.push_back({{"from", edge.from},
-                      {"to", edge.to},
-                      {"what", edge.what},
-                      {"detail", edge.detail},
-                      {"since", ms(-edge.since_s)},
-                      {"until", edge.until_s ? json(ms(*edge.until_s)) : json()}});
+    edges_.push_back(
+        {{"from", edge.from},
+         {"to", edge.to},
+         {"what", edge.what},
+         {"detail", edge.detail},
+         {"since", ms(-edge.since_s)},
+         {"until", edge.until_s ? json(ms(*edge.until_s)) : json()},
+         {"ended_by", edge.until_s || edge.ended_by.empty() ? json() : json(edge.ended_by)}});
   }
   std::string target_of(const controller::JobRecord& job, const messages::Wait& wait,
                         const std::string& from);
@@ -116,7 +119,10 @@ void Graph::add_actor(const controller::JobRecord& job, const controller::ActorR
              .what = scheduler::reason_name(status.reason),
              .detail = scheduler::message(status.reason, now),
              .since_s = seconds(now - status.since)};
-  if (const auto until = deadline_of(actor, work_)) waits.until_s = seconds(*until - now);
+  if (const auto until = deadline_of(actor, work_))
+    waits.until_s = seconds(*until - now);
+  else
+    waits.ended_by = words(ended_by(actor));
   if (const auto* draining = std::get_if<scheduler::Draining>(&status.reason);
       draining && draining->work != scheduler::DrainedWork::kQuestions)
     waits.to = exchange_of(job);
@@ -135,12 +141,18 @@ void Graph::add(const controller::JobRecord& job, const messages::ExchangeReport
   if (!trains(job.shape)) return;  // it has no exchange
   node(exchange_of(job), "exchange", job.id, name(job.status.state),
        scheduler::reason_name(job.status.reason));
-  if (!report && !scheduler::is_final(job.status.state))
-    edge({.from = exchange_of(job),
-          .to = kController,
-          .what = scheduler::reason_name(job.status.reason),
-          .detail = scheduler::message(job.status.reason, now),
-          .since_s = seconds(now - job.status.since)});
+  if (!report && !scheduler::is_final(job.status.state)) {
+    Edge waits{.from = exchange_of(job),
+               .to = kController,
+               .what = scheduler::reason_name(job.status.reason),
+               .detail = scheduler::message(job.status.reason, now),
+               .since_s = seconds(now - job.status.since)};
+    if (const auto until = scheduler::deadline_of(job.status.reason))
+      waits.until_s = seconds(*until - now);
+    else
+      waits.ended_by = words(*scheduler::ended_by(job.status.reason));
+    edge(waits);
+  }
   if (!report) return;
   for (const messages::Wait& wait : report->status.waits) {
     // A wait of anything but an actor is the exchange's.
@@ -150,7 +162,8 @@ void Graph::add(const controller::JobRecord& job, const messages::ExchangeReport
           .what = wait.waits_for,
           .detail = wait.detail,
           .since_s = wait.since_s,
-          .until_s = deadline_s(wait, work_, now)});
+          .until_s = deadline_s(wait, work_, now),
+          .ended_by = wait.ended_by});
   }
 }
 

@@ -6,7 +6,7 @@
 //   "eval": the last mean validation reward        "eta_seconds": a number
 //   "eval_figures": as evaluation_view.h has them
 //   "warm_start": {"step", "max_steps", "metric"}  while state is WarmStart
-//   "why": [{"who", "waits_for", "since_s", "deadline_s", "detail"}]
+//   "why": [{"who", "waits_for", "since_s", "deadline_s", "ended_by", "detail"}]
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -479,15 +479,18 @@ std::string until_text(double left_s, const Screen& screen) {
   return "in " + age(left_s) + ", " + cells::clock_time(screen.now_ms + left_ms, screen.now_ms);
 }
 
-// A wait without a deadline shows "none", one without a start "-".
+// A wait without a deadline shows who ends it, else "none"; one without a start "-".
 std::string wait_lines(const json& why, const Screen& screen) {
   std::vector<Row> rows;
   for (const json& wait : why) {
     const json& since = at(wait, {"since_s"});
     const json& deadline = at(wait, {"deadline_s"});
+    const json& ended_by = at(wait, {"ended_by"});
     rows.push_back({text(at(wait, {"who"})), text(at(wait, {"waits_for"})),
                     since.is_number() ? age(since.get<double>()) : kNone,
-                    deadline.is_number() ? until_text(deadline.get<double>(), screen) : "none",
+                    deadline.is_number()   ? until_text(deadline.get<double>(), screen)
+                    : ended_by.is_string() ? text(ended_by)
+                                           : "none",
                     text(at(wait, {"detail"}))});
   }
   return render_table({{"WHO", Align::kLeft, 12},

@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "scheduler/fleet/wait_end.h"
+
 namespace tandem::exchange {
 
 using scheduler::GroupState;
@@ -57,9 +59,13 @@ messages::Wait wait_of_group(const RunView& view, GroupId group) {
   const scheduler::GroupRecord& record = *view.facts.flow.ledger.find(group);
   messages::Wait wait{.who = "group " + std::to_string(group.value)};
   wait.since_s = seconds(view.now - view.seen.groups.at(group).moved);
-  // A lease that its holder has not claimed from this exchange yet has no deadline.
-  if (record.lease && record.lease->epoch == view.config.epoch)
-    wait.deadline_s = seconds(record.lease->deadline - view.now);
+  // A holder that has not claimed its lease from this exchange yet is given up as one that is away.
+  if (record.lease)
+    wait.deadline_s = seconds(
+        (record.lease->epoch == view.config.epoch ? record.lease->deadline : view.seen.away_until) -
+        view.now);
+  else
+    wait.ended_by = words(scheduler::EndedBy::kFree);
   const WorkerFacts* holder = holder_of(view, record);
   const bool generates =
       record.state == GroupState::kAdmitted || record.state == GroupState::kRolling;

@@ -14,6 +14,7 @@
 #include "actors/messages/roles.h"
 #include "runtime/base/check.h"
 #include "runtime/base/text.h"
+#include "scheduler/fleet/wait_end.h"
 
 namespace tandem::exchange {
 
@@ -91,7 +92,8 @@ bool is_past(const RankOperations& rank, const OperationKey& key) {
 
 }  // namespace
 
-std::vector<messages::Wait> waits_within(const std::vector<RankOperations>& ranks, Time now) {
+std::vector<messages::Wait> waits_within(const std::vector<RankOperations>& ranks,
+                                         Duration operation_max, Time now) {
   const auto key = oldest_under_way(ranks, now);
   if (!key) return {};
   // A rank that has not entered the operation; `silent` if it has reported nothing at all.
@@ -116,12 +118,13 @@ std::vector<messages::Wait> waits_within(const std::vector<RankOperations>& rank
   const std::string operation = words_of(*key);
   const std::string entered = list_of(inside_short) + " entered " +
                               std::to_string(static_cast<std::int64_t>(since_s)) + " s ago";
+  const double left_s = std::max(0.0, seconds(operation_max) - since_s);
   std::vector<messages::Wait> waits;
   for (const auto& [actor, silent] : missing)
     waits.push_back({.who = inside.front(),
                      .waits_for = actor + " to enter " + operation,
                      .since_s = since_s,
-                     .deadline_s = {},
+                     .deadline_s = left_s,
                      .detail = short_name(actor) +
                                (silent ? " has not said that it entered " : " has not entered ") +
                                operation + ", which " + entered});
@@ -129,7 +132,7 @@ std::vector<messages::Wait> waits_within(const std::vector<RankOperations>& rank
     waits.push_back({.who = inside.front(),
                      .waits_for = "the end of " + operation,
                      .since_s = since_s,
-                     .deadline_s = {},
+                     .deadline_s = left_s,
                      .detail = "no rank is outside it; " + entered});
   return waits;
 }
@@ -138,6 +141,7 @@ Broadcasts::Broadcasts(std::string job, const scheduler::BroadcastLimits& limits
                        std::uint64_t epoch_last)
     : job_(std::move(job)),
       former_last_(epoch_last),
+      operation_max_(limits.forming_max),
       group_(limits, epoch_last),
       used_last_(epoch_last) {}
 
@@ -385,7 +389,7 @@ std::vector<messages::Wait> Broadcasts::waits(Time now) const {
       if (peer.progress.epoch == number) rank.operations = peer.progress.operations;
       ranks.push_back(std::move(rank));
     }
-    const auto within = waits_within(ranks, now);
+    const auto within = waits_within(ranks, operation_max_, now);
     waits.insert(waits.end(), within.begin(), within.end());
   }
   // Only then is there nothing to explain.
@@ -401,8 +405,12 @@ std::vector<messages::Wait> Broadcasts::waits(Time now) const {
                      .waits_for = "its place in the broadcasts",
                      .since_s = 0,
                      .deadline_s = {},
-                     .detail = std::move(line)});
+                     .detail = std::move(line),
+                     .ended_by = words(scheduler::EndedBy::kNotHeld)});
   }
+  // The last line tells of the epoch that forms, or of the next try, if there is a time for it.
+  if (const auto next = next_deadline(); next && *next > now)
+    waits.back().deadline_s = seconds(*next - now);
   return waits;
 }
 

@@ -40,8 +40,9 @@ struct RankOperations {
 
 // The waits within one epoch, from the reports of its ranks. Only the oldest operation that some
 // rank has been within for longer than a second counts: its ranks wait for those that have not
-// entered it, or, where all have entered, for its end.
-std::vector<messages::Wait> waits_within(const std::vector<RankOperations>& ranks, Time now);
+// entered it, or, where all have entered, for its end. The first rank gives up after operation_max.
+std::vector<messages::Wait> waits_within(const std::vector<RankOperations>& ranks,
+                                         Duration operation_max, Time now);
 
 // Used in the turns of one exchange. CHECKs guard the group's own promises (BG-1, BG-3, BG-5).
 class Broadcasts {
@@ -120,6 +121,7 @@ class Broadcasts {
 
   const std::string job_;
   const std::uint64_t former_last_;  // the last epoch of the exchanges before
+  const Duration operation_max_;     // weight_broadcast.timeout_s, as the time of an epoch to form
   scheduler::BroadcastGroup group_;
   std::map<std::string, Peer> peers_;  // by actor
   std::map<std::uint64_t, Epoch> epochs_;

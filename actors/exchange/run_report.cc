@@ -12,9 +12,11 @@
 #include "actors/exchange/quarantine.h"
 #include "actors/exchange/work_totals.h"
 #include "runtime/base/file.h"
+#include "scheduler/fleet/wait_end.h"
 
 namespace tandem::exchange {
 
+using scheduler::EndedBy;
 using scheduler::GroupState;
 
 namespace {
@@ -41,13 +43,14 @@ class WaitList {
   std::vector<messages::Wait> all();
 
  private:
-  void add(std::string who, std::string what, double since_s, std::string detail,
+  void add(std::string who, std::string what, double since_s, std::string detail, EndedBy ended_by,
            std::optional<double> deadline_s = {}) {
     waits_.push_back({.who = std::move(who),
                       .waits_for = std::move(what),
                       .since_s = since_s,
                       .deadline_s = deadline_s,
-                      .detail = std::move(detail)});
+                      .detail = std::move(detail),
+                      .ended_by = words(ended_by)});
   }
   double since(const std::optional<Time>& time) const {
     return time ? seconds(view_.now - *time) : 0;
@@ -75,15 +78,16 @@ void WaitList::add_actors() {
   const std::string& job = view_.config.job;
   if (!view_.facts.learner.who)
     add(job, "the learner to start", since_end(view_.seen.learner.none_since),
-        "the controller starts it");
+        "the controller starts it", EndedBy::kBehind);
   for (const WorkerRole& role : view_.roles) {
     if (!view_.facts.workers.of(role.role).empty()) continue;
     const auto none = workers.none_since.find(role.role);
-    add(job, role.one, none == workers.none_since.end() ? start : since(none->second),
-        "none is up");
+    add(job, role.one, none == workers.none_since.end() ? start : since(none->second), "none is up",
+        EndedBy::kBehind);
   }
   for (const messages::TroubleView& shown : workers.troubles.shown(view_.now))
-    add(shown.trouble.from.name, "a reward program that works", shown.since_s, text(shown.trouble));
+    add(shown.trouble.from.name, "a reward program that works", shown.since_s, text(shown.trouble),
+        EndedBy::kMended);
 }
 
 // Adds the actors that wait for room on their disks; the exchange tells of the run's own disk
@@ -98,7 +102,8 @@ void WaitList::add_room() {
 // A time since the exchange has heard of it: the actor gives up then, or a little sooner.
 void WaitList::add_disk(const std::string& actor, Time since, const std::string& why) {
   const Duration waited = view_.now - since;
-  add(actor, "room on the disk", seconds(waited), why, seconds(kRoomWaitMax - waited));
+  add(actor, "room on the disk", seconds(waited), why, EndedBy::kDisk,
+      seconds(kRoomWaitMax - waited));
 }
 
 void WaitList::add_stages() {
@@ -109,7 +114,8 @@ void WaitList::add_stages() {
     add(job, learner ? learner->name + " to end the warm start" : "the warm start",
         since(view_.seen.statistics.started),
         "step " + std::to_string(warm_start.step) + " of at most " +
-            std::to_string(warm_start.steps_max));
+            std::to_string(warm_start.steps_max),
+        EndedBy::kBehind);
   add_publication();
   add_checkpoint();
   for (const Evaluation& evaluation : view_.seen.evaluations) add_evaluation(evaluation);
@@ -123,7 +129,8 @@ void WaitList::add_publication() {
   add(view_.config.job, learner.who->name + " to publish the weights that it holds",
       since(view_.seen.learner.publish_asked),
       view_.facts.stage == RunStage::kStarting ? "rollouts can begin with these"
-                                               : "the publisher has lost some of them");
+                                               : "the publisher has lost some of them",
+      EndedBy::kBehind);
 }
 
 // The learner saves before it trains the next step. A checkpoint that the end of the run waits for
@@ -140,13 +147,13 @@ void WaitList::add_checkpoint() {
     deadline_s = seconds(*until - view_.now);
   if (!learner.who)
     return add(view_.config.job, checkpoint, asked, "the learner, which is not up, writes it",
-               deadline_s);
+               EndedBy::kBehind, deadline_s);
   const bool repeats = view_.facts.flow.ledger.replay_next() < *awaited;
   add(view_.config.job, learner.who->name + " to save " + checkpoint, asked,
       repeats  ? "it repeats the steps before it first"
       : trains ? "the next step waits for it"
                : "",
-      deadline_s);
+      EndedBy::kBehind, deadline_s);
 }
 
 // The evaluation, and the actor that it waits for: the rollout whose deadline comes first, else the
@@ -158,10 +165,15 @@ void WaitList::add_evaluation(const Evaluation& evaluation) {
       const Time deadline = *part_deadline(view_, name);
       if (!first || deadline < first->first) first.emplace(deadline, name);
     }
+  const std::string* holder = nullptr;  // the first actor that has some of it
+  for (const auto& [role, workers] : view_.facts.workers.by_role)
+    for (const auto& [name, worker] : workers)
+      if (!holder && evaluation.held_by(name)) holder = &name;
   std::optional<double> deadline_s;
   if (first) deadline_s = seconds(first->first - view_.now);
   add(view_.config.job, evaluation_text(evaluation), since(evaluation.began()),
-      "version " + std::to_string(evaluation.version().value), deadline_s);
+      "version " + std::to_string(evaluation.version().value),
+      holder ? EndedBy::kBehind : EndedBy::kFree, deadline_s);
   const std::string who = std::string("evaluation ") + name(evaluation.kind());
   if (first)
     return add(who,
@@ -169,12 +181,10 @@ void WaitList::add_evaluation(const Evaluation& evaluation) {
                    std::to_string(evaluation.prompts_of(first->second).size()) + " prompts",
                since(view_.seen.workers.by_actor.at(first->second).part_since),
                "without a token or an answer until then it is ended, and another one asked",
-               deadline_s);
-  for (const auto& [role, workers] : view_.facts.workers.by_role)
-    for (const auto& [name, worker] : workers)
-      if (evaluation.held_by(name))
-        return add(who, name + " to score its completions",
-                   since(view_.seen.workers.by_actor.at(name).worked), "");
+               EndedBy::kBehind, deadline_s);
+  if (holder)
+    add(who, *holder + " to score its completions",
+        since(view_.seen.workers.by_actor.at(*holder).worked), "", EndedBy::kBehind);
 }
 
 // Why no batch is formed. An evaluation takes its share of the rollouts, or all of them once groups
@@ -204,7 +214,7 @@ void WaitList::add_learner() {
         std::to_string(ledger.count(GroupState::kScored)) + " of " +
             std::to_string(budget.groups_per_step) + " scored groups for step " +
             std::to_string(ledger.budget_state().next_step.value),
-        idle, form_text());
+        idle, form_text(), EndedBy::kBehind);
     if (const auto group = awaited_group(view_)) waits_.push_back(wait_of_group(view_, *group));
   } else if (learner.training) {
     // The batch in training is a repeated one too, and is not among those that follow.
@@ -212,7 +222,7 @@ void WaitList::add_learner() {
         std::max<std::int64_t>(ledger.next_commit().value - ledger.replay_next().value - 1, 0);
     add(view_.config.job,
         learner.who->name + " to train step " + std::to_string(learner.training->value), idle,
-        follow == 0 ? "" : std::to_string(follow) + " repeated batches follow");
+        follow == 0 ? "" : std::to_string(follow) + " repeated batches follow", EndedBy::kBehind);
   }
 }
 
@@ -222,7 +232,8 @@ void WaitList::add_version(const std::string& who, PolicyVersion version, double
   const scheduler::Ledger& ledger = view_.facts.flow.ledger;
   const std::string number = std::to_string(version.value);
   if (!learner.who)
-    return add(who, "the learner to publish version " + number, since_s, "it is not up");
+    return add(who, "the learner to publish version " + number, since_s, "it is not up",
+               EndedBy::kBehind);
   std::string detail;
   switch (supply_of(version, view_.facts.supply())) {
     case scheduler::VersionSupply::kOffered:
@@ -240,7 +251,8 @@ void WaitList::add_version(const std::string& who, PolicyVersion version, double
       detail = "it can be had no more";
       break;
   }
-  add(who, learner.who->name + " to publish version " + number, since_s, std::move(detail));
+  add(who, learner.who->name + " to publish version " + number, since_s, std::move(detail),
+      EndedBy::kBehind);
 }
 
 void WaitList::add_rollouts() {
@@ -264,7 +276,8 @@ void WaitList::add_rollouts() {
     const PolicyVersion announced = view_.seen.workers.by_actor.at(actor).announced;
     add(actor, "groups to generate", since(view_.seen.workers.by_actor.at(actor).worked),
         worker.installed ? admission_text(verdict)
-                         : "it installs version " + std::to_string(announced.value));
+                         : "it installs version " + std::to_string(announced.value),
+        EndedBy::kBehind);
   }
 }
 
@@ -277,18 +290,22 @@ std::vector<messages::Wait> WaitList::all() {
   if (const auto& last = view_.seen.statistics.last_step; last && last->skipped_in_row > 0)
     add(view_.config.job, "a finite gradient", 0,
         "steps skipped in a row: " + std::to_string(last->skipped_in_row) +
-            " (learner.max_nonfinite_steps)");
+            " (learner.max_nonfinite_steps)",
+        EndedBy::kSteps);
   if (view_.seen.filter_keeps)
-    add(view_.config.job, "groups that algorithm.filter_groups is not for", 0, kept_text(view_));
+    add(view_.config.job, "groups that algorithm.filter_groups is not for", 0, kept_text(view_),
+        EndedBy::kNotHeld);
   if (!view_.seen.statistics.lineages.empty())
-    add(view_.config.job, "nothing, but its weights were not reproduced", 0, lineage_text(view_));
+    add(view_.config.job, "nothing, but its weights were not reproduced", 0, lineage_text(view_),
+        EndedBy::kNotHeld);
   if (const std::string suspects = suspects_text(view_); !suspects.empty())
     add(view_.config.job, suspects + " to be generated, alone", 0,
         "engines that generated them have crashed or hung; one by which that happens again is "
-        "quarantined as poison_prompt");
+        "quarantined as poison_prompt",
+        EndedBy::kBehind);
   if (!view_.seen.quarantined.empty())
     add(view_.config.job, "prompts that end no engine", 0,
-        "the newest one is " + view_.seen.quarantined);
+        "the newest one is " + view_.seen.quarantined, EndedBy::kNotHeld);
   add_learner();
   add_rollouts();
   return std::move(waits_);

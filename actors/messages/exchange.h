@@ -74,7 +74,8 @@ struct Wait {
   std::string waits_for;  // "60 of 64 scored groups for step 12"
   double since_s = 0;     // how long the wait has lasted
   std::optional<double> deadline_s;
-  std::string detail;  // a sentence for the reader; may be empty
+  std::string detail;         // a sentence for the reader; may be empty
+  std::string ended_by = {};  // who ends it without a deadline (scheduler/fleet/wait_end.h)
 };
 
 // The newest trouble of a reward actor's program, as `tandem why` and `describe` show it.

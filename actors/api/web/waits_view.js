@@ -146,7 +146,7 @@ export class WaitsView {
          text: (edge) => format.ago(edge.since)},
         {key: 'until', title: 'At most', number: true, hint: 'Time left until the deadline',
          sort: (edge) => format.timeOf(edge.until),
-         text: (edge) => format.timeOf(edge.until) === null ? 'no deadline'
+         text: (edge) => format.timeOf(edge.until) === null ? visible(edge.ended_by ?? 'no deadline')
              : format.duration((format.timeOf(edge.until) - Date.now()) / 1000)},
       ],
     });

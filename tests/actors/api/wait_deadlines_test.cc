@@ -35,6 +35,7 @@ TEST(WaitDeadlines, AStateWithATimerEndsByIt) {
   EXPECT_EQ(deadline_of(actor, kWork), kAsked + 3s);
   actor.ranks.push_back({.alive = true, .end_unheard = true});
   EXPECT_EQ(deadline_of(actor, kWork), std::nullopt) << "nobody can kill it";
+  EXPECT_EQ(ended_by(actor), scheduler::EndedBy::kNode);
 }
 
 TEST(WaitDeadlines, AnActorThatLoadsEndsWhenItHangs) {

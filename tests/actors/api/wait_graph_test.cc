@@ -88,6 +88,21 @@ TEST(WaitGraph, AWaitForWorkLastsUntilThatHangs) {
   EXPECT_EQ(edge["until"], kNow + 3000);
 }
 
+TEST(WaitGraph, AnExchangeWithoutAReportWaitsAsItsJobDoes) {
+  Picture picture = picture_of(JobState::kQueued);
+  picture.reports.clear();
+  scheduler::Reason& reason = picture.cluster.jobs.front().status.reason;
+  reason = scheduler::WaitingForNodes{"far", Time{kTime.ns + 3'000'000'000}};
+  const auto edge = [&] {
+    return edge_from(wait_graph(picture, "", kNow), "a-1/exchange", "controller");
+  };
+  EXPECT_EQ(edge()["until"], kNow + 3000);
+  EXPECT_TRUE(edge()["ended_by"].is_null());
+  reason = scheduler::WaitingForJobs{2};
+  EXPECT_TRUE(edge()["until"].is_null());
+  EXPECT_EQ(edge()["ended_by"], "when those ahead end");
+}
+
 TEST(WaitGraph, AnActorOfALongerNameIsNotTakenForAnother) {
   Picture picture = picture_of(JobState::kRunning);
   controller::JobRecord& job = picture.cluster.jobs.front();

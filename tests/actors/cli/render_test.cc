@@ -267,6 +267,8 @@ TEST(Views, WhyNamesWhoWaitsForWhat) {
   EXPECT_NE(why.find("arith-1/learner/0  64 scored groups     3s      none  31 of 64"),
             std::string::npos)
       << why;
+  job["why"][0]["ended_by"] = "until there is room";
+  EXPECT_NE(render_why(job, kUnlimited).find("  until there is room  31 of 64"), std::string::npos);
   job["why"][0]["deadline_s"] = 90;
   const std::string limited = render_why(job, kUnlimited);
   EXPECT_NE(limited.find("  in 1m30s, "), std::string::npos) << limited;

@@ -28,11 +28,12 @@ TEST(BroadcastWaits, TheRankThatDidNotEnterIsNamedWithThoseThatDid) {
   const auto waits = waits_within({rank("learner/0", {bucket(2, State::kStarted, 11'000)}),
                                    rank("rollout/0", {bucket(2, State::kEntered, 10'500)}),
                                    rank("rollout/1", {bucket(1, State::kDone, 0)})},
-                                  kNow);
+                                  30s, kNow);
   ASSERT_EQ(waits.size(), 1u);
   EXPECT_EQ(waits[0].who, "job-1/learner/0");
   EXPECT_EQ(waits[0].waits_for, "job-1/rollout/1 to enter the broadcast of version 7, bucket 2");
   EXPECT_DOUBLE_EQ(waits[0].since_s, 12);
+  EXPECT_DOUBLE_EQ(waits[0].deadline_s.value_or(0), 18);
   EXPECT_EQ(waits[0].detail,
             "rollout/1 has not entered the broadcast of version 7, bucket 2, which learner/0, "
             "rollout/0 entered 12 s ago");
@@ -42,7 +43,7 @@ TEST(BroadcastWaits, ARankThatQueuedItOrSaidNothingIsToldApart) {
   const auto waits =
       waits_within({rank("learner/0", {bucket(2, State::kStarted, 11'000)}),
                     rank("rollout/0", {bucket(2, State::kQueued, 10'500)}), rank("rollout/1", {})},
-                   kNow);
+                   30s, kNow);
   ASSERT_EQ(waits.size(), 2u);
   EXPECT_TRUE(waits[0].detail.starts_with("rollout/0 has not entered the broadcast"));
   EXPECT_TRUE(waits[1].detail.starts_with("rollout/1 has not said that it entered"));
@@ -53,20 +54,21 @@ TEST(BroadcastWaits, WhereAllEnteredItsEndIsAwaited) {
   const auto waits = waits_within({rank("learner/0", {bucket(2, State::kDone, 0)}),
                                    rank("rollout/0", {bucket(2, State::kStarted, 2'000)}),
                                    rank("rollout/1", {bucket(12, State::kQueued, 0)})},
-                                  kNow);
+                                  30s, kNow);
   ASSERT_EQ(waits.size(), 1u);
   EXPECT_EQ(waits[0].who, "job-1/rollout/0");
   EXPECT_EQ(waits[0].waits_for, "the end of the broadcast of version 7, bucket 2");
   EXPECT_EQ(waits[0].detail, "no rank is outside it; rollout/0 entered 3 s ago");
+  EXPECT_DOUBLE_EQ(waits[0].deadline_s.value_or(0), 27);
 }
 
 TEST(BroadcastWaits, TheOldestOperationCountsAndQuickOnesAreNoWait) {
-  EXPECT_TRUE(waits_within({}, kNow).empty());
+  EXPECT_TRUE(waits_within({}, 30s, kNow).empty());
   RankOperations quick{"job-1/learner/0", {bucket(2, State::kEntered, 900)}, kNow};
-  EXPECT_TRUE(waits_within({quick, rank("rollout/0", {})}, kNow).empty());
+  EXPECT_TRUE(waits_within({quick, rank("rollout/0", {})}, 30s, kNow).empty());
   const auto waits = waits_within({rank("learner/0", {bucket(4, State::kEntered, 5'000)}),
                                    rank("rollout/0", {bucket(3, State::kStarted, 5'000)})},
-                                  kNow);
+                                  30s, kNow);
   ASSERT_EQ(waits.size(), 1u);
   EXPECT_EQ(waits[0].who, "job-1/rollout/0");
   EXPECT_NE(waits[0].waits_for.find("the end of the broadcast of version 7, bucket 3"),
@@ -77,9 +79,22 @@ TEST(BroadcastWaits, TheOldestOperationCountsAndQuickOnesAreNoWait) {
 TEST(BroadcastWaits, TheStartOfAnEpochIsNoBroadcast) {
   const messages::EpochOperation start{
       .label = "the start of epoch 4", .state = State::kEntered, .since_ms = 4'000};
-  const auto waits = waits_within({rank("learner/0", {start}), rank("rollout/0", {})}, kNow);
+  const auto waits = waits_within({rank("learner/0", {start}), rank("rollout/0", {})}, 30s, kNow);
   ASSERT_EQ(waits.size(), 1u);
   EXPECT_EQ(waits[0].waits_for, "job-1/rollout/0 to enter the start of epoch 4");
+}
+
+TEST(BroadcastWaits, AnEpochThatFormsHasADeadlineAndTheRestHoldsNothingUp) {
+  const ActorId learner{"j/learner/0", {1}}, rollout{"j/rollout/0", {2}};
+  Broadcasts broadcasts("j", {});
+  ASSERT_FALSE(broadcasts.take(messages::BroadcastUp{learner, 22809}, kNow));
+  ASSERT_FALSE(broadcasts.take(messages::BroadcastUp{rollout, 22809}, kNow));
+  (void)broadcasts.decide(kNow);
+  const auto waits = broadcasts.waits(kNow + 4s);
+  ASSERT_EQ(waits.size(), 2u);
+  EXPECT_EQ(waits[0].ended_by, "it goes on meanwhile");
+  EXPECT_FALSE(waits[0].deadline_s);
+  EXPECT_DOUBLE_EQ(waits[1].deadline_s.value_or(0), 26) << waits[1].detail;
 }
 
 // An epoch that fails as soon as it has formed, again and again, for an hour.

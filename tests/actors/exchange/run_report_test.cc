@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 
 #include "actors/exchange/evaluation_parts.h"
 #include "actors/exchange/work_totals.h"
@@ -175,6 +176,46 @@ TEST(RunReport, AGroupThatNobodyHasWaitsForOneThatTakesIt) {
   ASSERT_NE(found, waits.end());
   EXPECT_NEAR(found->since_s, 2, 0.1);
   EXPECT_FALSE(found->deadline_s);
+  EXPECT_EQ(found->ended_by, "until one is free");
+}
+
+// As a run goes on, and as all that can be missing is missing.
+TEST(RunReport, EveryWaitHasADeadlineOrNamesWhoEndsIt) {
+  std::set<std::string> ends;
+  const auto look_at = [&](Stage& stage) {
+    stage.run(1s);
+    for (const messages::Wait& wait :
+         stage.exchange->core().report(stage.executor.now()).status.waits) {
+      EXPECT_TRUE(wait.deadline_s || !wait.ended_by.empty()) << wait.who << ": " << wait.waits_for;
+      if (!wait.deadline_s) ends.insert(wait.ended_by);
+    }
+  };
+  controller::SimulatedJob job = controller::plain_job(1);
+  job.exchange.warm_start = true;
+  Stage warm(job);
+  look_at(warm);
+  warm.tell(messages::LearnerUp{kLearner, {}});
+  look_at(warm);
+  warm.tell(messages::Published{kLearner, warm.publication(kInitialWeights, kInitialWeights)});
+  look_at(warm);
+  job.exchange.warm_start = false;
+  job.exchange.save.steps = 1;
+  job.validation_prompts = 8;
+  Stage stage(job);
+  stage.begin();
+  look_at(stage);
+  stage.tell(messages::LearnerWaits{kLearner, "no space left on device"});
+  stage.tell(messages::ActorDown{kRollout, "killed"});
+  look_at(stage);
+  stage.tell(messages::ActorDown{kReward, "killed"});
+  stage.tell(messages::ActorDown{kLearner, "killed"});
+  look_at(stage);
+  EXPECT_TRUE(ends.contains("by what it waits for"));
+  EXPECT_TRUE(ends.contains("until one is free"));
+  Stage followed;
+  followed.begin();
+  followed.follow();
+  look_at(followed);
 }
 
 TEST(RunReport, ARolloutIsIdleSinceItLastWorked) {
