@@ -42,7 +42,8 @@ class NodeFile {
 class NodeKeeper {
  public:
   static constexpr Duration kLookEvery = std::chrono::milliseconds(40);
-  // Twice the silence that ends a link: a node that was only stopped for a while comes back to it.
+  // Over twice link::kPeerTimeout, the silence that ends a link: a node that was only stopped for a
+  // while comes back to it.
   static constexpr Duration kHungAfter = std::chrono::seconds(10);
 
   // `is_linked`: whether the node with this pid has a link now. `ended`: its process has ended.

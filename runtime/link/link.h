@@ -102,14 +102,16 @@ struct LinkCallbacks {
   std::function<void(const ActorId&, bool silent)> on_silence = {};
 };
 
-// Twenty heartbeats, so that a node that is cut off is known within five seconds.
+// Some twenty heartbeats each: within five seconds it is known that a node is cut off, by TCP, or
+// that an agent beside the controller hangs.
+inline constexpr Duration kPeerTimeout = std::chrono::milliseconds(4500);
 inline constexpr Duration kRemotePeerTimeout = std::chrono::seconds(4);
 struct LinkOptions {
   // Limits of each peer's session. Both ends should have the same: until the peer has sent a grant,
   // its window is taken to be this end's own.
   SessionLimits session;
   Duration heartbeat_interval = std::chrono::milliseconds(200);
-  Duration peer_timeout = std::chrono::seconds(5);
+  Duration peer_timeout = kPeerTimeout;
   Duration disconnect_grace = std::chrono::seconds(1);
   // The same two limits for peers by TCP. Where there is a grace (remote_grace), silence ends
   // nothing, and so may be told soon. The end of a connection ends the session: a network that is

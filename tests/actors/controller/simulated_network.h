@@ -34,7 +34,7 @@ struct NetworkConditions {
   double repeated = 0;                                       // fraction of packets
   bool overtaken = false;                                    // a later packet may arrive earlier
   Duration down_after_max = std::chrono::milliseconds(200);  // until a process's end is noticed
-  Duration peer_timeout = std::chrono::seconds(5);           // as LinkOptions has it
+  Duration peer_timeout = link::kPeerTimeout;                // as LinkOptions has it
   bool remote = false;  // the clients dial by TCP: silence does not end a session (LK-5)
   Duration grace = std::chrono::minutes(5);  // as LinkOptions::remote_grace
 };

@@ -62,6 +62,14 @@ TEST_P(SilentPeers, go_down_after_the_time_of_their_kind_of_socket) {
 
 INSTANTIATE_TEST_SUITE_P(Link, SilentPeers, testing::Bool());
 
+// A node that is cut off, or hangs, is known to be within five seconds. A heartbeat is left for the
+// way to those who ask.
+TEST(Link, silence_of_either_kind_of_peer_is_told_within_five_seconds) {
+  const LinkOptions options;
+  for (const Duration silence_max : {options.peer_timeout, options.remote_peer_timeout})
+    EXPECT_LE(silence_max + kLinkTick + options.heartbeat_interval, seconds(5));
+}
+
 TEST(Link, LK_5_a_silent_client_by_tcp_keeps_its_session_and_hears_all_when_it_speaks_again) {
   LinkOptions options = quick();
   options.remote_peer_timeout = milliseconds(100);
