@@ -400,6 +400,7 @@ void SimulatedNetwork::offer(const SharedClient& client, Way to, const std::shar
             ? Offer::kLater
             : callbacks.on_parcel(at_server ? client->id : kServer, end->delivered.front());
     if (taken == Offer::kLater) {
+      ++put_off_;
       end->offering = true;
       executor_.at(std::max(executor_.now() + kOfferAgainAfter, full_until),
                    [this, client, to, back, end] {

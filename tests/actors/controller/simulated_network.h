@@ -65,6 +65,8 @@ class SimulatedNetwork {
   link::Sent to_client(const ActorId& to, std::string frame);
   std::vector<link::PeerStatus> peers();  // as LinkServer::peers()
   std::uint64_t packets_sent() const { return packets_sent_; }
+  // How often a parcel was offered to somebody whose mailbox was full, and is offered again.
+  std::uint64_t put_off() const { return put_off_; }
   // Names that are not up, as LinkServer forgets them when it knows many.
   void forget_names() {
     std::erase_if(names_, [](const auto& name) { return !name.second.up; });
@@ -176,7 +178,7 @@ class SimulatedNetwork {
   std::multiset<std::pair<std::string, Way>> ways_cut_;
   double lost_ = 0;
   bool beating_ = false;
-  std::uint64_t packets_sent_ = 0;
+  std::uint64_t packets_sent_ = 0, put_off_ = 0;
   std::optional<Duration> lost_server_wakes_after_;
   std::uint64_t late_packets_refused_ = 0;
 };

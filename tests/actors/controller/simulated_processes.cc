@@ -112,6 +112,14 @@ std::vector<SimulatedMachine::Running> SimulatedMachine::running() const {
   return running;
 }
 
+std::vector<node::RankId> SimulatedMachine::earlier_than(const node::RankId& rank) const {
+  std::vector<node::RankId> earlier;
+  for (const auto& [id, process] : *table_)
+    if (process.rank.incarnation < rank.incarnation && process.rank.actor == rank.actor)
+      earlier.push_back(process.rank);
+  return earlier;
+}
+
 Result<node::SpawnedProcess> SimulatedProcessHost::spawn(node::SpawnSpec spec,
                                                          node::ExitHandler on_exit) {
   return machine_.start(spec, self_, std::move(on_exit));

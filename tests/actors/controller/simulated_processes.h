@@ -54,6 +54,8 @@ class SimulatedMachine {
     SimulatedProcess* body = nullptr;  // null: it has not begun to run
   };
   std::vector<Running> running() const;
+  // The ranks of earlier incarnations of the actor that run.
+  std::vector<node::RankId> earlier_than(const node::RankId& rank) const;
   void signal(node::ProcessId process, int signal_number);  // SIGKILL, or another that ends it
   void fail_spawns(int count) { spawns_to_fail_ += count; }
   node::KeptRanks& kept() { return kept_; }

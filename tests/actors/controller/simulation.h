@@ -34,6 +34,9 @@ struct ClusterConditions {
   ProcessTimes processes;
   std::size_t mailbox_max = actor::SpawnOptions{}.mailbox_max;  // of controller and exchanges
   std::uint64_t frame_bytes_max = link::SessionLimits{}.frame_bytes_max;  // to ranks
+  // What costs as much as the state is large (the ledger's recount, a reader's state against that
+  // of the writer) is checked at every so many effects.
+  std::uint64_t check_every = 1;
 };
 
 class SimulatedCluster {
@@ -104,6 +107,9 @@ class SimulatedCluster {
   SimulatedNetwork& network() { return network_; }
   DiskFaults& disk() { return disk_; }
   std::uint64_t effects() const { return effects_; }  // of all controllers
+  // By the controller's process of now: the controller, the watchdog, the exchanges.
+  std::uint64_t messages_handled() const { return life_ ? life_->executor.messages_handled() : 0; }
+  const ControllerCore& core() const { return *core_; }  // while there is a controller
   // What was found wrong in the midst of the run (CC-1 for processes that physically live).
   const std::vector<std::string>& violations() const { return violations_; }
   // Every journalled event of every job and every announcement, in order, with virtual times.
@@ -134,6 +140,7 @@ class SimulatedCluster {
   void check_one_incarnation(const node::RankId& began);
   void note_introduction(const std::string& host);
   void stall_for_disk(const SharedLife& life);
+  bool checks_now() const { return effects_ % conditions_.check_every == 0; }
   template <class Q>
   Result<typename Q::Reply> ask(Q question);
   std::string now_text() const { return std::to_string(executor_.now().ns); }
