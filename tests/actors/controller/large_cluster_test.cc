@@ -188,10 +188,10 @@ class LargeCluster {
   // Looks ten times a second: a look may cost as much as the cluster is large.
   bool comes(const std::function<bool()>& holds, Duration within) {
     const Time until = cluster.executor().now() + within;
-    while (!holds()) {
+    do {
       if (cluster.executor().now() > until) return false;
       cluster.run_for(100ms);
-    }
+    } while (!holds());
     return true;
   }
 
