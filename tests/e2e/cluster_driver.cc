@@ -277,6 +277,15 @@ Words small_job(int steps, const Words& settings) {
          sets(settings);
 }
 
+Words emulated_gpu_job(int steps, const Words& settings) {
+  return small_job(
+      steps, Words{"rollout.n=4", "rollout.max_num_seqs=16", "rollout.max_num_batched_tokens=512",
+                   "learner.max_token_len=512", "warm_start.max_steps=2",
+                   "warm_start.batch_size=16", "data.val_files=[]", "data.train_batch_size=2",
+                   "data.max_response_length=4", "reward.pattern=^[0-4]"} +
+                 settings);
+}
+
 Words held(const Home& home, int steps) {
   const fs::path script = fs::path(TANDEM_SOURCE_DIR) / "tests/e2e/held_reward.py";
   const nlohmann::json command{"python3", script, home.run_dir(kSmallId) / "metrics.jsonl",

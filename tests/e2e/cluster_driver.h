@@ -110,6 +110,9 @@ Words operator+(Words left, const Words& right);
 inline constexpr int kForever = 1'000'000;  // steps: more than a test waits for
 
 Words small_job(int steps, const Words& settings = {});
+// Smaller still: each thread of an emulated GPU is a fiber, and for each kernel all memory of the
+// GPU that is in use is opened and closed. Two groups a step.
+Words emulated_gpu_job(int steps, const Words& settings = {});
 inline constexpr int kGroupsPerStep = 16;  // groups per step of a small job
 inline constexpr const char* kSmallId = "arithmetic-grpo-1";
 

@@ -36,14 +36,11 @@ class OnAGpu : public testing::Test {
     }
   }
 
-  // Rollout and learner share the GPU; small, for each of its threads is a fiber here.
+  // Rollout and learner share the GPU.
   static Words job(const Words& settings = {}) {
-    return small_job(
+    return emulated_gpu_job(
         kSteps,
-        Words{"pools.rollout.gpus_per_actor=0.5", "rollout.n=4", "pools.learner.gpus_per_actor=0.5",
-              "warm_start.max_steps=2", "warm_start.batch_size=16", "data.val_files=[]",
-              "data.train_batch_size=2", "data.max_response_length=4", "reward.pattern=^[0-4]"} +
-            settings);
+        Words{"pools.rollout.gpus_per_actor=0.5", "pools.learner.gpus_per_actor=0.5"} + settings);
   }
 
   static constexpr int kSteps = 3;

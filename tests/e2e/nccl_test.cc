@@ -34,14 +34,12 @@ class ByNccl : public testing::Test {
     names_.push_back(name);
   }
 
-  // Each rank has a GPU of its own; small, for each of a GPU's threads is a fiber here.
+  // Each rank has a GPU of its own.
   static Words job(int steps, const Words& settings = {}) {
-    return small_job(
+    return emulated_gpu_job(
         steps, Words{"pools.rollout.gpus_per_actor=1", "pools.learner.gpus_per_actor=1",
-                     "pools.rollout.cpus_per_actor=0.2", "rollout.n=4", "rollout.replicas=2",
-                     "warm_start.max_steps=2", "warm_start.batch_size=16", "data.val_files=[]",
-                     "data.train_batch_size=2", "data.max_response_length=4",
-                     "reward.pattern=^[0-4]", "weight_broadcast.timeout_s=10"} +
+                     "pools.rollout.cpus_per_actor=0.2", "rollout.replicas=2",
+                     "weight_broadcast.timeout_s=10"} +
                    settings);
   }
   static constexpr int kGroups = 2;  // per step

@@ -61,10 +61,12 @@ void protect(const Block& block, bool open) {
 // to: untouched pages do not exist, and cost little to open and to close.
 bool poison(const Block& block) {
   constexpr std::size_t kLarge = std::size_t{1} << 20;
+  // Each piece costs time whenever the block is opened or closed.
+  constexpr std::size_t kPiece = std::size_t{32} << 20;
   static const int file = [] {
     const int made = ::memfd_create("poison of the emulated GPU", MFD_CLOEXEC);
-    const std::string poison(kLarge, static_cast<char>(kPoison));
-    return made >= 0 && ::write(made, poison.data(), kLarge) == ssize_t{kLarge} ? made : -1;
+    const std::string poison(kPiece, static_cast<char>(kPoison));
+    return made >= 0 && ::write(made, poison.data(), kPiece) == ssize_t{kPiece} ? made : -1;
   }();
   if (block.pages_bytes < kLarge) {
     protect(block, true);
@@ -72,8 +74,8 @@ bool poison(const Block& block) {
     protect(block, false);
     return true;
   }
-  for (std::size_t at = 0; at < block.pages_bytes; at += kLarge) {
-    if (::mmap(block.pages + at, std::min(kLarge, block.pages_bytes - at), PROT_NONE,
+  for (std::size_t at = 0; at < block.pages_bytes; at += kPiece) {
+    if (::mmap(block.pages + at, std::min(kPiece, block.pages_bytes - at), PROT_NONE,
                MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, file, 0) == MAP_FAILED) {
       return false;
     }
