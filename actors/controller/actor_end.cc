@@ -153,18 +153,18 @@ void actor_gone(Turn& turn, JobRecord& job, ActorRecord& actor) {
   restart(turn, job, actor, why);
 }
 
-// It has outlived the controller before this one, and its link is not up again yet.
+bool is_lost(const ActorRecord& actor, const RankRecord& rank, Lost which) {
+  if (which == Lost::kAll) return true;
+  if (!rank.connected) return which == Lost::kGivenUp || !comes_back(actor);
+  return which != Lost::kUnlinked && rank.silent;
+}
+
+}  // namespace
+
 bool comes_back(const ActorRecord& actor) {
   return actor.status.state == ActorState::kStarting &&
          std::holds_alternative<scheduler::Returning>(actor.status.reason);
 }
-
-bool is_lost(const ActorRecord& actor, const RankRecord& rank, Lost which) {
-  return which == Lost::kAll || (!rank.connected && !comes_back(actor)) ||
-         (which == Lost::kUnheard && rank.silent);
-}
-
-}  // namespace
 
 void rank_gone(Turn& turn, JobRecord& job, ActorRecord& actor, std::int32_t rank, Reason why) {
   RankRecord& record = actor.ranks[static_cast<std::size_t>(rank)];

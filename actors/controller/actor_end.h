@@ -17,10 +17,11 @@ namespace tandem::controller {
 void rank_gone(Turn& turn, JobRecord& job, ActorRecord& actor, std::int32_t rank,
                scheduler::Reason why);
 
+// The actor has outlived the controller before this one, and not all of its links are up again yet.
+bool comes_back(const ActorRecord& actor);
 // Ranks that count as gone with their node: all, those without a link, or also those that are
-// silent. Where not all do, an actor that has outlived the controller before has the time until its
-// return to link (adoption.h).
-enum class Lost { kAll, kUnlinked, kUnheard };
+// silent. kUnlinked and kUnheard leave those of an actor that comes back; kGivenUp does not.
+enum class Lost { kAll, kUnlinked, kUnheard, kGivenUp };
 // The living ranks on the node that are not lost by that measure.
 std::vector<node::RankId> ranks_left(ControllerState& state, const std::string& node,
                                      Lost lost = Lost::kUnlinked);

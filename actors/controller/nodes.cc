@@ -67,8 +67,12 @@ void lose_node(Turn& turn, NodeRecord& node, bool died) {
   const std::vector<node::RankId> left = ranks_left(turn.state, node.name, which);
   turn.announce(node, left.empty() ? "lost" : agent_lost_text(turn.state, left),
                 messages::EventLevel::kError);
-  // A process that is silent too lives for its grace since it last heard the controller.
-  const bool all_heard = ranks_left(turn.state, node.name, Lost::kUnheard).size() == left.size();
+  // A process that is silent too, or comes back, lives for its grace since it last heard a
+  // controller, and ends after that (CC-1).
+  const bool all_heard = std::ranges::all_of(left, [&](const node::RankId& id) {
+    const RankRecord& rank = *turn.state.rank_of(id);
+    return rank.connected && !rank.silent;
+  });
   const Duration wait = all_heard ? turn.state.node_grace : turn.state.away_max();
   if (!left.empty()) wait_for_agent(turn, node, was_silent && !died ? turn.now : turn.now + wait);
   cut_those_that_end(turn, node.name);
@@ -158,7 +162,7 @@ void take(Turn& turn, const NodeSilent& event) {
 }
 
 void give_up_silent(Turn& turn, NodeRecord& node) {
-  if (node.silent) lose_ranks(turn, node.name, Lost::kUnheard);
+  if (node.silent) lose_ranks(turn, node.name, Lost::kGivenUp);
 }
 
 }  // namespace tandem::controller

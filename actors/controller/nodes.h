@@ -10,7 +10,8 @@ namespace tandem::controller {
 void take(Turn& turn, const node::NodeUp& up);
 void take(Turn& turn, const NodeDown& down);
 void take(Turn& turn, const NodeSilent& silent);
-// A user wants a silent node empty: its silent ranks are not waited for any longer.
+// A user wants a silent node empty: ranks that are silent, or come back, are not waited for any
+// longer.
 void give_up_silent(Turn& turn, NodeRecord& node);
 
 }  // namespace tandem::controller

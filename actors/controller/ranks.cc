@@ -138,7 +138,8 @@ void take(Turn& turn, const RankConnected& connected) {
   if (again && !program_of(job.shape, actor->role)) return kill(turn, *actor, scheduler::Hung{}, 0);
   rank->connected = true;
   rank->silent = false;
-  if (actor->status.state == ActorState::kStarting)
+  const bool others_come_back = comes_back(*actor) && unlinked_rank(*actor);
+  if (actor->status.state == ActorState::kStarting && !others_come_back)
     enter(turn, *actor, ActorState::kInitializing, initialising(job, *actor));
   start_ranks(turn, job, *actor);
 }

@@ -313,11 +313,24 @@ TEST_F(Outlived, AnAgentThatDiesBeforeTheirLinksAreBackCostsNobodyAnything) {
       EXPECT_EQ(world.alive, before.alive) << "nobody was started";
       EXPECT_TRUE(world.told_to_end.empty());
     } else {
+      EXPECT_EQ(*world.core.nodes().at("a").agent_until,
+                world.now + node::kNodeGraceDefault + link::kGraceMargin)
+          << "CC-1: it may live so long without a link";
       world.now = *world.core.nodes().at("a").agent_until;
       world.must(Tick{});
       EXPECT_EQ(world.state_of(second), ActorState::kBackoff);
     }
   }
+}
+
+TEST_F(Outlived, ThoseOfASilentNodeThatIsDrainedAreNotWaitedFor) {
+  World& world = follow();
+  world.node_back("a");
+  world.must(NodeSilent{"a", world.core.nodes().at("a").incarnation, true});
+  EXPECT_STREQ(world.reason(first), "Returning");
+  world.alive.clear();  // its user knows
+  world.must(CordonNode{"a", "it is broken", true});
+  EXPECT_EQ(world.state_of(first), ActorState::kBackoff);
 }
 
 TEST_F(Outlived, WishesOfTheTimeBeforeAreCarriedOut) {
@@ -403,6 +416,28 @@ TEST(TakeUp, AJobThatTrainsGoesOnWithItsActors) {
   EXPECT_EQ(after.state_of(job + "/learner/0"), ActorState::kReady);
   after.die(job + "/rollout/1");
   EXPECT_EQ(count_told<messages::ActorDown>(after, job), 1u);
+}
+
+TEST(TakeUp, AGangThatIsBackInPartIsWaitedForWhereItsAgentDies) {
+  World before;
+  before.node("a", 8);
+  const std::string job = before.submit(shape_of(1, 2, 2));
+  before.all_ready(job);
+  before.must(ExchangeOpened{job, {"ipc:///s2"}});
+  World after(2, before);
+  TakeUpJobs taken = jobs_of(before);
+  taken.jobs.front().follows = true;
+  after.must(taken);
+  after.node_back("a");
+  const std::string learner = job + "/learner/0";
+  after.must(RankConnected{{learner, after.record(learner).incarnation, 1}});
+  EXPECT_STREQ(after.reason(learner), "Returning");
+  after.must(NodeDown{"a", after.core.nodes().at("a").incarnation, true});
+  after.agent_back("a");
+  for (const auto& [id, node] : after.alive) after.must(RankConnected{id});
+  EXPECT_EQ(after.state_of(learner), ActorState::kInitializing);
+  EXPECT_EQ(after.alive, before.alive);
+  EXPECT_TRUE(after.told_to_end.empty());
 }
 
 // The journal has the uuids: the next controller may hear of them in another order, and not of all.
