@@ -391,53 +391,55 @@ TEST_F(Outlived, AJobThatWasCancelledLeavesRanksThatAreEnded) {
   EXPECT_EQ(world.state(next), JobState::kStarting);
 }
 
-// The exchange goes on where the one before was, and so do all actors.
-TEST(TakeUp, AJobThatTrainsGoesOnWithItsActors) {
+// Its exchange goes on where the one before was.
+class Followed : public testing::Test {
+ protected:
+  Followed() {
+    before.node("a", 8);
+    job = before.submit(shape_of(1, 2, 2));
+    before.all_ready(job);
+    before.must(ExchangeOpened{job, {"ipc:///s2"}});
+    TakeUpJobs taken = jobs_of(before);
+    taken.jobs.front().follows = true;
+    after.emplace(2, before);
+    after->must(taken);
+  }
+
   World before;
-  before.node("a", 8);
-  const std::string job = before.submit(shape_of(1, 2, 2));
-  before.all_ready(job);
-  before.must(ExchangeOpened{job, {"ipc:///s2"}});
-  World after(2, before);
-  TakeUpJobs taken = jobs_of(before);
-  taken.jobs.front().follows = true;
-  after.must(taken);
-  EXPECT_TRUE(after.exchanges.contains(job));
-  EXPECT_EQ(after.core.jobs().at(job).bulk, std::vector<std::string>{"ipc:///s2"});
-  after.node_back("a");
-  for (const auto& [id, node] : after.alive) after.must(RankConnected{id});
-  EXPECT_EQ(after.started.size(), 4u) << "each is told again, of a gang rank 0 first";
-  const ActorRecord& learner = after.record(job + "/learner/0");
-  after.must(messages::RankListening{learner.name, learner.incarnation, "tcp://a:1"});
-  EXPECT_EQ(after.started.size(), 5u);
-  for (const auto& [id, node] : after.alive)
-    after.must(messages::RankReady{id.actor, id.incarnation, id.rank});
-  EXPECT_EQ(after.alive, before.alive);
-  EXPECT_EQ(after.state_of(job + "/learner/0"), ActorState::kReady);
-  after.die(job + "/rollout/1");
-  EXPECT_EQ(count_told<messages::ActorDown>(after, job), 1u);
+  std::string job;
+  std::optional<World> after;
+};
+
+TEST_F(Followed, AJobThatTrainsGoesOnWithAllItsActors) {
+  World& world = *after;
+  EXPECT_TRUE(world.exchanges.contains(job));
+  EXPECT_EQ(world.core.jobs().at(job).bulk, std::vector<std::string>{"ipc:///s2"});
+  world.node_back("a");
+  for (const auto& [id, node] : world.alive) world.must(RankConnected{id});
+  EXPECT_EQ(world.started.size(), 4u) << "each is told again, of a gang rank 0 first";
+  const ActorRecord& learner = world.record(job + "/learner/0");
+  world.must(messages::RankListening{learner.name, learner.incarnation, "tcp://a:1"});
+  EXPECT_EQ(world.started.size(), 5u);
+  for (const auto& [id, node] : world.alive)
+    world.must(messages::RankReady{id.actor, id.incarnation, id.rank});
+  EXPECT_EQ(world.alive, before.alive);
+  EXPECT_EQ(world.state_of(job + "/learner/0"), ActorState::kReady);
+  world.die(job + "/rollout/1");
+  EXPECT_EQ(count_told<messages::ActorDown>(world, job), 1u);
 }
 
-TEST(TakeUp, AGangThatIsBackInPartIsWaitedForWhereItsAgentDies) {
-  World before;
-  before.node("a", 8);
-  const std::string job = before.submit(shape_of(1, 2, 2));
-  before.all_ready(job);
-  before.must(ExchangeOpened{job, {"ipc:///s2"}});
-  World after(2, before);
-  TakeUpJobs taken = jobs_of(before);
-  taken.jobs.front().follows = true;
-  after.must(taken);
-  after.node_back("a");
+TEST_F(Followed, AGangThatIsBackInPartIsWaitedForWhereItsAgentDies) {
+  World& world = *after;
+  world.node_back("a");
   const std::string learner = job + "/learner/0";
-  after.must(RankConnected{{learner, after.record(learner).incarnation, 1}});
-  EXPECT_STREQ(after.reason(learner), "Returning");
-  after.must(NodeDown{"a", after.core.nodes().at("a").incarnation, true});
-  after.agent_back("a");
-  for (const auto& [id, node] : after.alive) after.must(RankConnected{id});
-  EXPECT_EQ(after.state_of(learner), ActorState::kInitializing);
-  EXPECT_EQ(after.alive, before.alive);
-  EXPECT_TRUE(after.told_to_end.empty());
+  world.must(RankConnected{{learner, world.record(learner).incarnation, 1}});
+  EXPECT_STREQ(world.reason(learner), "Returning");
+  world.must(NodeDown{"a", world.core.nodes().at("a").incarnation, true});
+  world.agent_back("a");
+  for (const auto& [id, node] : world.alive) world.must(RankConnected{id});
+  EXPECT_EQ(world.state_of(learner), ActorState::kInitializing);
+  EXPECT_EQ(world.alive, before.alive);
+  EXPECT_TRUE(world.told_to_end.empty());
 }
 
 // The journal has the uuids: the next controller may hear of them in another order, and not of all.
