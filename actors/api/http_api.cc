@@ -499,7 +499,11 @@ HttpAnswer ClusterApi::scaled(const controller::JobRecord& job, const std::strin
   for (const controller::ScaleRole& scale : wanted) {
     const auto done = ask_and_wait(api_.controller, controller::Scale{scale}, kApiAskTimeout);
     if (done) continue;
-    if (done.error().code != ErrorCode::kTimedOut) return http::error_response(done.error());
+    if (done.error().code != ErrorCode::kTimedOut) {
+      Error refused = done.error();
+      if (late) refused.message += "; " + late->message;
+      return http::error_response(refused);
+    }
     // One that stands, and is not journalled yet (CC-6), takes nothing from those behind it.
     if (late)
       late->message += "; " + done.error().message;

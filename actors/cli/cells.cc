@@ -77,7 +77,7 @@ json gpus_leased(const json& node) {
   double found = leased.get<double>();
   for (const json& gpu : gpus_gone(node))
     if (const json& part = at(gpu, {"leased"}); part.is_number()) found -= part.get<double>();
-  return found;
+  return std::round(found * 1000) / 1000;  // shares are of a thousandth (scheduler::Resources)
 }
 
 std::string text(const json& value) {

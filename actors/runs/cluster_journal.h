@@ -1,7 +1,7 @@
 // The journal of a cluster, TANDEM_HOME/controller.sqlite: the epochs of its controllers, the
 // events that they announced, also about runs of earlier controllers, and what the next controller
-// must know to take their jobs up, a row for each change. The state folder of a
-// `tandem run` goes with it; the events about its run stay in the run's directory (kept_events.h).
+// must know to take their jobs up, a row for each change. The state folder of a `tandem run` goes
+// with it; the events about its run stay in the run's directory (kept_events.h).
 #pragma once
 
 #include <cstdint>

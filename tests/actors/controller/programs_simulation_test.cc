@@ -35,14 +35,20 @@ bool all_ready(SimulatedCluster& cluster, const std::string& job, std::size_t co
   return false;
 }
 
+// A job of two actors that are ready, on a node with room for four.
+Result<std::string> two_counters(SimulatedCluster& cluster) {
+  cluster.add_node("a", 4);
+  cluster.run_for(1s);
+  auto job = cluster.submit_actors(counters(2));
+  if (job && !all_ready(cluster, *job, 2)) return Error{.message = *job + " is not ready"};
+  return job;
+}
+
 TEST(ProgramsSimulation, AreAskedScaledKilledAndFinish) {
   for_seeds(20, [](std::uint64_t seed) {
     SimulatedCluster cluster(seed);
-    cluster.add_node("a", 4);
-    cluster.run_for(1s);
-    const auto job = cluster.submit_actors(counters(2));
+    const auto job = two_counters(cluster);
     ASSERT_TRUE(job) << render(job.error());
-    ASSERT_TRUE(all_ready(cluster, *job, 2));
     const std::string first = *job + "/counter/0";
     EXPECT_EQ(cluster.ask_program(first, R"({"add": 2})")->body, "2");
     EXPECT_EQ(cluster.ask_program(first, R"({"add": 3})")->body, "5");
@@ -183,11 +189,8 @@ TEST(ProgramsSimulation, StormsWithControllersThatDieLeaveNothing) {
 TEST(ProgramsSimulation, AWishThatIsAnsweredOutlivesTheController_CC6) {
   for_seeds(20, [](std::uint64_t seed) {
     SimulatedCluster cluster(seed);
-    cluster.add_node("a", 4);
-    cluster.run_for(1s);
-    const auto job = cluster.submit_actors(counters(2));
+    const auto job = two_counters(cluster);
     ASSERT_TRUE(job) << render(job.error());
-    ASSERT_TRUE(all_ready(cluster, *job, 2));
     Rng rng(derive_seed(seed, "wishes"));
     auto& executor = cluster.executor();
     for (int i = 0; i < 10; ++i) {

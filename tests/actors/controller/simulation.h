@@ -34,8 +34,8 @@ struct ClusterConditions {
   ProcessTimes processes;
   std::size_t mailbox_max = actor::SpawnOptions{}.mailbox_max;  // of controller and exchanges
   std::uint64_t frame_bytes_max = link::SessionLimits{}.frame_bytes_max;  // to ranks
-  // What costs as much as the state is large (the ledger's recount, a reader's state against that
-  // of the writer) is checked at every so many effects.
+  // Two checks look through a whole state: the ledger is counted anew, and what a reader has is
+  // compared with what the writer has. They are made once in so many effects.
   std::uint64_t check_every = 1;
 };
 

@@ -77,7 +77,7 @@ class Gated {
 class Gate {
  public:
   Gate() {
-    std::string pattern = testing::TempDir() + "tandem-gate.XXXXXX";
+    std::string pattern = testing::TempDir() + "tandem-gate.XXXXXX";  // for mkdtemp
     folder_ = std::filesystem::canonical(::mkdtemp(pattern.data()));
     std::filesystem::create_directories(seen());
     std::filesystem::create_directories(run_directory());
