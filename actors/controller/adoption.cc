@@ -92,11 +92,17 @@ void adopt(Turn& turn, JobRecord& job, ActorRecord& actor, const DurableState::A
   add_places(turn.state, actor);
 }
 
+// It is of an attempt at the run before the one that is followed.
+bool is_former(const ControllerState& state, const JobRecord& job, const ActorStarted& started) {
+  const JobTaken* const taken = state.durable.job(job.id);
+  return taken && started.incarnation.value <= taken->earlier.incarnations;
+}
+
 // It goes on: a user's program, or an actor of an exchange that goes on; of a job that is over it
 // is waited for, since it is to end. A damaged journal may tell of roles and places that are none.
 bool goes_on(const ControllerState& state, const JobRecord& job, const ActorStarted& started) {
-  const bool trained =
-      (job.follows || state.durable.outcome(job.id)) && messages::trains(started.role);
+  const bool follows = job.follows && !is_former(state, job, started);
+  const bool trained = (follows || state.durable.outcome(job.id)) && messages::trains(started.role);
   return (trained || program_of(job.shape, started.role)) &&
          std::ssize(started.ranks) == ranks_of(job.shape, started.role) &&
          std::ranges::all_of(started.ranks, can_be);

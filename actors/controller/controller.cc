@@ -362,8 +362,11 @@ void Controller::handle(actor::Context& cx, actor::Ask<Submit> ask) {
   if (!run) return ask.reply(run.error());
   // Events of a run that goes on have numbers behind those that it has.
   event_last_ = std::max(event_last_, run->last_event);
-  const auto taken =
-      take(cx, SubmitJob{std::move(ask.question.shape), run->id, std::move(run->path), unix_ms()});
+  const auto taken = take(cx, SubmitJob{.shape = std::move(ask.question.shape),
+                                        .id = run->id,
+                                        .run_dir = std::move(run->path),
+                                        .submitted_ms = unix_ms(),
+                                        .earlier = {.rows = run->journal_rows}});
   answer_wish(cx, "submitting " + run->id, ask.reply,
               taken ? Result<std::string>(run->id) : taken.error());
 }
@@ -386,7 +389,9 @@ void Controller::handle(actor::Context& cx, actor::Ask<TakeUp> ask) {
     const Duration age =
         std::chrono::milliseconds(std::max<std::int64_t>(0, unix_ms() - job.submitted_ms));
     taken.jobs.push_back(
-        {{std::move(*shape), job.job, std::move(job.run_dir), job.submitted_ms}, age, follows});
+        {{std::move(*shape), job.job, std::move(job.run_dir), job.submitted_ms, job.earlier},
+         age,
+         follows});
   }
   ask.reply(taken_or_error(take(cx, taken)));
 }

@@ -29,7 +29,8 @@ using ExchangeControl =
 struct RunDirectory {
   std::string id;
   std::string path;
-  std::int64_t last_event = 0;  // the newest that any controller has announced about the run
+  std::int64_t last_event = 0;    // the newest that any controller has announced about the run
+  std::int64_t journal_rows = 0;  // Earlier::rows of a run that is resumed
 };
 
 // The controller's ways to act, all called in its turns.

@@ -26,6 +26,7 @@ struct SubmitJob {
   std::string id;                 // free, chosen by the caller
   std::string run_dir;            // exists
   std::int64_t submitted_ms = 0;  // since 1970
+  Earlier earlier = {};           // of a run that is resumed
 };
 // The jobs of the controller before this one, in their order. None of them is refused, since no
 // node may be back yet; they wait for the nodes of that time.
@@ -34,7 +35,8 @@ struct TakeUpJobs {
     SubmitJob job;   // its shape has as many actors as its user wanted last
     Duration age{};  // since it was submitted
     // Its actors that live are not ended: an exchange that follows the former one meets them, or
-    // the job's first exchange, where nobody was told anything yet.
+    // the job's first exchange, where nobody was told anything yet. Else another attempt at the run
+    // begins, and all its actors that train are of an earlier one.
     bool follows = false;
   };
   std::vector<Job> jobs;

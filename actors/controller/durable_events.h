@@ -26,8 +26,16 @@ namespace tandem::controller {
 
 // The fields of the events below are a schema, and so is the order of DurableState::events(), by
 // which a state is hashed; a change of them takes another number.
-inline constexpr std::int64_t kDurableSchema = 3;
+inline constexpr std::int64_t kDurableSchema = 4;
 
+// Where the attempt at a run begins that its job may go on with: what is older belongs to attempts
+// that are over.
+struct Earlier {
+  std::int64_t rows = 0;           // of the run's journal, by their numbers up to this one
+  std::uint64_t incarnations = 0;  // of actors that train, up to this one
+  auto operator<=>(const Earlier&) const = default;
+};
+TANDEM_WIRE(Earlier, rows, incarnations)
 // A user has submitted the job, or an earlier controller had it.
 struct JobTaken {
   std::string job;
@@ -35,9 +43,10 @@ struct JobTaken {
   std::string yaml;  // JobShape::yaml, since job.yaml is that of the last time the run went on
   std::int64_t submitted_ms = 0;               // since 1970; of the first submission
   std::map<std::string, std::int32_t> wanted;  // actors, by the name of their role
+  Earlier earlier = {};
   auto operator<=>(const JobTaken&) const = default;
 };
-TANDEM_WIRE(JobTaken, job, run_dir, yaml, submitted_ms, wanted)
+TANDEM_WIRE(JobTaken, job, run_dir, yaml, submitted_ms, wanted, earlier)
 struct RoleScaled {
   std::string job;
   messages::Role role;

@@ -245,9 +245,11 @@ void end_backoffs(Turn& turn) {
   }
 }
 
-// The job's actors were not adopted: on a node that has not come back, or still ends its ranks, a
-// former incarnation of theirs may live (CC-1).
-bool may_have_left_ranks(const JobRecord& job) { return trains(job.shape) && !job.follows; }
+// Not all of the job's actors were adopted: on a node that has not come back, or still ends its
+// ranks, a former incarnation of theirs may live (CC-1).
+bool may_have_left_ranks(const JobRecord& job) {
+  return trains(job.shape) && (!job.follows || !job.former_nodes.empty());
+}
 
 // Places those actors of a running job that wait and fit, in the order of their names, each in the
 // room that those before it have left. All actors of a role need the same resources: if there is no

@@ -96,7 +96,9 @@ JobRecord& add_job(Turn& turn, const SubmitJob& submit, JobShape shape, Time cre
   JobTaken taken{.job = kept.id,
                  .run_dir = kept.run_dir,
                  .yaml = kept.shape.yaml,
-                 .submitted_ms = submit.submitted_ms};
+                 .submitted_ms = submit.submitted_ms,
+                 .wanted = {},
+                 .earlier = submit.earlier};
   for (const auto& [role, replicas] : kept.desired) taken.wanted[name(role)] = replicas;
   turn.remember(std::move(taken));
   for (const messages::Role& role : kept.shape.roles)
@@ -161,7 +163,9 @@ void take(Turn& turn, const TakeUpJobs& taken) {
   for (const auto& [submit, age, follows] : taken.jobs) {
     JobShape shape = settled(turn.state, submit.shape);
     shape.memory_options.clear();
-    JobRecord& job = add_job(turn, submit, std::move(shape), turn.now + (-age));
+    SubmitJob again = submit;
+    if (!follows) again.earlier.incarnations = turn.state.durable.incarnation_last();
+    JobRecord& job = add_job(turn, again, std::move(shape), turn.now + (-age));
     turn.announce(job, job.shape.resume_dir ? "taken up by a new controller, where it stopped"
                                             : "taken up by a new controller");
     job.follows = follows;

@@ -69,9 +69,13 @@ Exchange::Exchange(ExchangeConfig config, ExchangeLinks links, RunRecord& record
 
 // The core decides at once, so that the journal has the beginning of this exchange before anybody
 // is told anything. Lines of steps that the journal does not have are written again with those
-// steps. A run in its start may have an earlier attempt's lines, which TakeUpRun looks after.
+// steps. A run in its start may have an earlier attempt's lines, which TakeUpRun looks after. One
+// that has ended has all its lines, and nothing is left to decide.
 void Exchange::handle(actor::Context& cx, Begin) {
-  if (core_.state().facts().stage != RunStage::kStarting)
+  const RunStage stage = core_.state().facts().stage;
+  if (stage == RunStage::kEnded)
+    step(cx, Decide{});
+  else if (stage != RunStage::kStarting)
     expect_kept(cx, record_.rewind_metrics(core_.ledger().next_commit()));
   decide(cx);
 }

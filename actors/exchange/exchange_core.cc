@@ -39,7 +39,6 @@ ExchangeCore::ExchangeCore(ExchangeConfig config) : config_(std::move(config)) {
 
 ExchangeCore::ExchangeCore(ExchangeConfig config, Predecessor before, Time now)
     : config_(std::move(config)), state_(std::move(before.state)), image_due_(true) {
-  CHECK(can_follow(state_.facts()));
   if (config_.broadcasts)
     seen_.broadcasts.groups.emplace(config_.job, *config_.broadcasts,
                                     state_.facts().broadcast_epoch);

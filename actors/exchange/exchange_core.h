@@ -39,7 +39,7 @@ struct Predecessor {
 class ExchangeCore {
  public:
   explicit ExchangeCore(ExchangeConfig config);
-  // Goes on where the one before has ended (follow.h); CHECKs that it can.
+  // Goes on where the one before has died (follow.h). The run may have ended.
   ExchangeCore(ExchangeConfig config, Predecessor before, Time now);
 
   // `now` never goes back. A run that has ended hears nothing more: no effects.

@@ -9,6 +9,7 @@
 #include "actors/exchange/checks.h"
 #include "actors/exchange/publications.h"
 #include "actors/exchange/quarantine.h"
+#include "actors/exchange/run_end.h"
 #include "actors/exchange/training.h"
 #include "actors/exchange/workers.h"
 
@@ -65,10 +66,10 @@ const WorkerFacts* meet(Turn& turn, const messages::Role& role, const ActorId& w
 
 }  // namespace
 
-bool can_follow(const RunFacts& facts) { return facts.stage != RunStage::kEnded; }
-
 bool resumes(const RunFacts& facts, bool has_earlier_attempt) {
-  return facts.resumed || (has_earlier_attempt && facts.stage == RunStage::kStarting);
+  const bool may_not_have_begun =
+      facts.stage == RunStage::kStarting || facts.stage == RunStage::kEnded;
+  return facts.resumed || (has_earlier_attempt && may_not_have_begun);
 }
 
 namespace {
@@ -89,12 +90,16 @@ void tell_phase(Turn& turn, StepId done) {
 void follow(Turn& turn, FigureHistory before) {
   turn.seen.history = std::move(before);
   const FigureHistory& history = turn.seen.history;
-  turn.record(ExchangeFollowed{turn.config.epoch});
   const RunFacts& facts = turn.facts;
   const StepId done = facts.flow.ledger.next_commit();
   RunStatistics& statistics = turn.seen.statistics;
   statistics = history.statistics(done, turn.config.budget.steps_total, turn.config.best);
   statistics.started = statistics.step_sent = turn.now;
+  for (const WorkerFacts* worker : facts.workers.all())
+    turn.seen.workers.by_actor[worker->who.name] = {
+        .up = turn.now, .worked = turn.now, .away = true};
+  if (facts.end.ended) return send_end(turn, *facts.end.ended);
+  turn.record(ExchangeFollowed{turn.config.epoch});
   if (facts.stage == RunStage::kRunning || facts.stage == RunStage::kFinishing)
     statistics.running_since = turn.now;
   statistics.work.tokens_generated += history.generated_since_noted();
@@ -105,9 +110,6 @@ void follow(Turn& turn, FigureHistory before) {
   remember_quarantined(turn);
   for (const auto& [group, entry] : facts.flow.entries)
     turn.seen.groups[group] = {turn.now, turn.now};
-  for (const WorkerFacts* worker : facts.workers.all())
-    turn.seen.workers.by_actor[worker->who.name] = {
-        .up = turn.now, .worked = turn.now, .away = true};
   turn.seen.learner.away = facts.learner.who.has_value();
   for (const auto& [id, running] : facts.evaluations.running)
     turn.seen.evaluations.emplace_back(id, running.kind, running.version, turn.config.evaluation,

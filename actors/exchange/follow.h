@@ -1,6 +1,7 @@
 // An exchange that follows another one, which has died alone: the learner, rollouts and rewards
 // work on. The state is that of the journal's end. A peer is away until it has said what it holds;
-// it is told nothing and given no work before. Evaluations that were under way begin anew.
+// it is told nothing and given no work before. Evaluations that were under way begin anew. Where
+// the run has ended, its result is written again, and the controller told, who may not know.
 //
 //   EX-8  A group that a living actor holds is not given to another, and a step that the learner
 //         has trained, or is training, is not trained again.
@@ -11,11 +12,8 @@
 
 namespace tandem::exchange {
 
-// Whether an exchange can go on from this state, of a run that has begun: it has not ended.
-bool can_follow(const RunFacts& facts);
-
-// ExchangeConfig::resume of an exchange that follows: whether the run was once resumed, or is in
-// the start of an attempt that resumes it, and the learner has not restored it yet.
+// ExchangeConfig::resume of an exchange that follows: whether the run was once resumed, or the
+// attempt is one that resumes it, and the learner has not restored it yet.
 bool resumes(const RunFacts& facts, bool has_earlier_attempt);
 
 // The exchange before has left this state; `before` has the figures of its whole journal.

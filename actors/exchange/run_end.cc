@@ -88,8 +88,13 @@ void end(Turn& turn, messages::JobOutcome outcome, const std::string& reason) {
   if (turn.seen.statistics.running_since) note_totals(turn, std::nullopt);
   turn.record(RunEnded{reason, outcome});
   turn.record_hash();
+  send_end(turn, {reason, outcome});
+}
+
+void send_end(Turn& turn, const RunEnded& ended) {
   // An incarnation that never took the run up leaves the result that an earlier one wrote.
   const bool knows_its_run = !turn.config.resume || turn.facts.resumed;
+  const auto& [reason, outcome] = ended;
   EndRun run{.result = std::nullopt, .ended = {turn.config.job, outcome, reason, knows_its_run}};
   if (knows_its_run) run.result = result_json(turn.view(), outcome, reason);
   turn.send(std::move(run));

@@ -24,5 +24,7 @@ void fail_for_reward(Turn& turn, const std::string& reason);
 bool saves_first(Turn& turn);
 // Ends the run now.
 void end(Turn& turn, messages::JobOutcome outcome, const std::string& reason);
+// The result of the run, which has ended so, is to be written, and the controller told.
+void send_end(Turn& turn, const RunEnded& ended);
 
 }  // namespace tandem::exchange

@@ -20,7 +20,6 @@
 #include <map>
 #include <optional>
 #include <set>
-#include <system_error>
 #include <utility>
 
 #include "actors/api/http_api.h"
@@ -32,7 +31,6 @@
 #include "actors/doors/doors.h"
 #include "actors/job/load_job.h"
 #include "actors/job/reading_notice.h"
-#include "actors/job/resume.h"
 #include "actors/main/exchange_host.h"
 #include "actors/main/job_inputs.h"
 #include "actors/main/job_shape.h"
@@ -40,7 +38,6 @@
 #include "actors/main/memory_keeper.h"
 #include "actors/main/memory_plan.h"
 #include "actors/main/rank_process.h"
-#include "actors/main/roles/role_config.h"
 #include "actors/main/socket_keeper.h"
 #include "actors/main/state_folder.h"
 #include "actors/main/submission.h"
@@ -49,6 +46,7 @@
 #include "actors/rank/rank_session.h"
 #include "actors/runs/kept_events.h"
 #include "actors/runs/new_run.h"
+#include "actors/runs/run_journal.h"
 #include "runtime/base/file.h"
 #include "runtime/base/guarded.h"
 #include "runtime/base/json.h"
@@ -407,8 +405,11 @@ Result<controller::RunDirectory> ControllerProcess::Parts::take_up(
   const fs::path path = *shape.resume_dir;
   const std::string id = path.filename();
   if (const auto owned = own_run(id, path); !owned) return owned.error();
+  const auto rows = trains(shape) ? runs::RunJournal::last_row_of(path) : Result<std::int64_t>(0);
+  if (!rows) runs.locks.erase(id);
+  if (!rows) return rows.error();
   prompts.accept(shape);
-  return controller::RunDirectory{id, path, runs::last_event_of(options.home, path)};
+  return controller::RunDirectory{id, path, runs::last_event_of(options.home, path), *rows};
 }
 
 // Opens the exchange of a job. A new run is locked here, before it has a journal and so before

@@ -5,7 +5,6 @@
 #include <system_error>
 #include <utility>
 
-#include "actors/exchange/follow.h"
 #include "actors/exchange/run_replay.h"
 #include "actors/job/load_job.h"
 #include "actors/job/reading_notice.h"
@@ -80,44 +79,42 @@ bool is_of(const exchange::RunBegan& began, const job::JobSpec& spec) {
 
 }  // namespace
 
-NextExchange next_exchange(const controller::JobShape& shape, const fs::path& run_dir) {
+NextExchange next_exchange(const controller::JobShape& shape, const fs::path& run_dir,
+                           std::int64_t earlier_rows) {
   if (!trains(shape)) return {};
   if (!job::has_begun(run_dir)) return {.follows = true};
   const auto journal = runs::RunJournal::open_to_read(run_dir.string());
-  if (!journal) return {};
+  if (!journal) return {.earlier_rows = earlier_rows};
+  const auto last_row = journal->last_row();
+  if (!last_row) return {.earlier_rows = earlier_rows};
+  // An exchange's first event is the beginning of its attempt.
+  if (*last_row <= earlier_rows) return {.follows = true, .earlier_rows = earlier_rows};
+  const NextExchange another{.earlier_rows = *last_row};
   exchange::RunReplay run;
-  bool empty = true;
   const auto read = journal->read_from_image(
-      [&](const exchange::RunImage& image) {
-        run = exchange::RunReplay(image);
-        empty = false;
-      },
-      [&](const exchange::JournalEntry& entry) {
-        run.take(entry);
-        empty = false;
-      });
-  if (read && empty) return {.follows = true};
+      [&run](const exchange::RunImage& image) { run = exchange::RunReplay(image); },
+      [&run](const exchange::JournalEntry& entry) { run.take(entry); });
   const auto whole = run.replay().contradiction();
   if (!whole)
     log::error("event=journal_contradicts run={} where=\"{}\" message=\"{}\"", run_dir.string(),
                whole.error().where, whole.error().message);
-  if (!read || !whole || !can_follow(run.facts()) || !is_of(run.facts().began, *shape.spec) ||
-      !has_payloads(run.facts(), run_dir))
-    return {};
+  if (!read || !whole || !is_of(run.facts().began, *shape.spec)) return another;
+  const exchange::RunStage stage = run.facts().stage;
+  if (stage != exchange::RunStage::kEnded && !has_payloads(run.facts(), run_dir)) return another;
   exchange::Predecessor before = run.predecessor();
-  if (run.facts().stage == exchange::RunStage::kStarting) {
+  if (stage == exchange::RunStage::kStarting || stage == exchange::RunStage::kEnded) {
     const auto earlier = journal->has_earlier_attempt();
-    if (!earlier) return {};
+    if (!earlier) return another;
     before.has_earlier_attempt = *earlier;
   }
-  return {.follows = true, .before = std::move(before)};
+  return {.follows = true, .earlier_rows = earlier_rows, .before = std::move(before)};
 }
 
 // A `tandem run` may have resumed a run that lies elsewhere than the others.
 controller::TakeUp jobs_to_take_up(const controller::DurableState& remembered, Hosts hosts,
                                    KeptPrompts& prompts, Predecessors& predecessors) {
   controller::TakeUp taken;
-  for (const controller::JobTaken& job : remembered.jobs()) {
+  for (controller::JobTaken job : remembered.jobs()) {
     const fs::path run_dir = job.run_dir;
     const bool begun = job::has_begun(run_dir);
     auto shape = submitted_shape({.yaml = job.yaml,
@@ -128,9 +125,12 @@ controller::TakeUp jobs_to_take_up(const controller::DurableState& remembered, H
     if (shape && !begun && !trains(*shape)) shape->resume_dir = job.run_dir;
     if (shape) prompts.accept(*shape);
     NextExchange next;
-    if (shape && !remembered.outcome(job.job)) next = next_exchange(*shape, run_dir);
+    if (shape && !remembered.outcome(job.job)) {
+      next = next_exchange(*shape, run_dir, job.earlier.rows);
+      job.earlier.rows = next.earlier_rows;
+    }
     if (next.before) predecessors.insert_or_assign(job.job, *std::move(next.before));
-    taken.jobs.push_back({job, std::move(shape), next.follows});
+    taken.jobs.push_back({std::move(job), std::move(shape), next.follows});
   }
   return taken;
 }

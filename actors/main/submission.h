@@ -23,14 +23,19 @@ Result<controller::JobShape> submitted_shape(const api::SubmittedJob& submitted,
 
 // How the exchange of a job that trains begins where the one before has died with its controller.
 struct NextExchange {
-  bool follows = false;  // actors that live go on; else they are ended, and started anew
+  bool follows = false;           // actors that live go on; else they are ended, and started anew
+  std::int64_t earlier_rows = 0;  // controller::Earlier::rows of the job from now on
   // The one that it follows, from its journal's last image and the events after it. None where the
-  // journal has no event: then nobody was told anything, and the actors meet the first exchange.
+  // journal has no event of it: then nobody was told anything, and the actors meet the first
+  // exchange.
   std::optional<exchange::Predecessor> before{};
 };
-// A run is not followed if it has ended, if its journal contradicts its own hashes, if a payload is
-// missing, or if its settings are those of another job.
-NextExchange next_exchange(const controller::JobShape& shape, const std::filesystem::path& run_dir);
+// `earlier_rows`: those of attempts that were over when the job was submitted. An attempt is not
+// followed, and another one begins, if its journal contradicts its own hashes, if a payload is
+// missing, or if its settings are those of another job. One that has ended is followed to its
+// result.
+NextExchange next_exchange(const controller::JobShape& shape, const std::filesystem::path& run_dir,
+                           std::int64_t earlier_rows);
 
 // The exchanges that can be followed, by job.
 using Predecessors = std::map<std::string, exchange::Predecessor>;

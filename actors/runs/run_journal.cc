@@ -347,6 +347,16 @@ Result<exchange::GroupHistory> RunJournal::history_to(std::int64_t seq) const {
   return history;
 }
 
+Result<std::int64_t> RunJournal::last_row() const {
+  return number_from(*database_, "SELECT coalesce(max(seq), 0) FROM events");
+}
+
+Result<std::int64_t> RunJournal::last_row_of(const std::string& run_dir) {
+  const auto journal = open_to_read(run_dir);
+  if (!journal) return journal.error();
+  return journal->last_row();
+}
+
 Result<bool> RunJournal::has_earlier_attempt() const {
   const auto before =
       number_from(*database_,

@@ -77,7 +77,8 @@ void DurableState::on(const EndAsked& event) {
 
 void DurableState::on(const LastSaveAsked& event) { facts_.end.last_save = event.step; }
 
-void DurableState::on(const RunEnded&) {
+void DurableState::on(const RunEnded& event) {
+  facts_.end.ended = event;
   facts_.stage = RunStage::kEnded;
   facts_.learner.who.reset();
 }

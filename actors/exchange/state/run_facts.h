@@ -107,6 +107,7 @@ struct EvaluationFacts {
 struct EndFacts {
   std::optional<EndAsked> asked;
   std::optional<StepId> last_save;  // EX-5: the checkpoint that is waited for
+  std::optional<RunEnded> ended;    // in no image: none is made after the end
 };
 
 struct RunFacts {

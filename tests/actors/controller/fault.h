@@ -39,8 +39,9 @@ enum class FaultKind : std::uint8_t {
   kSpawnFailure,
   kDiskFull,
   kControllerZombie,
+  kPayloadLoss,
 };
-inline constexpr std::size_t kFaultKinds = 22;
+inline constexpr std::size_t kFaultKinds = 23;
 
 struct Fault {
   enum class At : std::uint8_t { kTime, kEffect };

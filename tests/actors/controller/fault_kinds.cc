@@ -109,6 +109,12 @@ bool controller_death(const Stricken& at, const Fault& fault) {
   return true;
 }
 
+bool payload_loss(const Stricken& at, const Fault& fault) {
+  SimulatedRun& run = *at.cluster.run_of(at.job);
+  run.damaged_rows = std::ssize(run.record.entries);
+  return controller_death(at, fault);
+}
+
 // A process holds the locks of its files until it has ended, so the next controller begins only
 // then: of one that stood still nothing can come late but what its links had left to send.
 bool controller_zombie(const Stricken& at, const Fault& fault) {
@@ -273,6 +279,9 @@ constexpr std::array<FaultRow, kFaultKinds> kRows = {{
     {Kind::kControllerZombie, "controller_zombie",
      "another controller follows one that stands still, whose packets come late", 10'000, true,
      nullptr, controller_zombie},
+    {Kind::kPayloadLoss, "payload_loss",
+     "SIGKILL to the controller, and another one, which finds a payload of the run damaged", 3'000,
+     true, nullptr, payload_loss},
 }};
 
 }  // namespace

@@ -165,6 +165,9 @@ struct SimulatedRun {
   PublishedWeights weights;
   std::shared_ptr<SimulatedEpochs> epochs = std::make_shared<SimulatedEpochs>();
   exchange::Exchange* exchange = nullptr;  // while it lives
+  // Payloads of the attempt to which this entry of the journal belongs are damaged, and of those
+  // before it: no controller follows it. 0: none are.
+  std::int64_t damaged_rows = 0;
 };
 
 // The program of a simulated user: an actor that adds {"add": N} and answers the sum, and that ends

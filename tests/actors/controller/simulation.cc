@@ -326,7 +326,9 @@ ControllerActions SimulatedCluster::actions() {
                                       : shape.name + "-" + std::to_string(runs_known_ + 1);
     runs_known_ += runs_.contains(id) ? 0 : 1;
     runs_[id] = submitted_;
-    return RunDirectory{id, kRunFolder + id};
+    return RunDirectory{.id = id,
+                        .path = kRunFolder + id,
+                        .journal_rows = submitted_ ? std::ssize(submitted_->record.entries) : 0};
   };
   actions.own_run_directory = [](const std::string&, const JobShape&) { return Result<void>(); };
   actions.remember = [this](std::span<const DurableEvent> events) -> Result<void> {
@@ -391,7 +393,7 @@ Result<actor::Ref<ExchangeControl>> SimulatedCluster::open_exchange(const JobRec
         network_.fence(who);
       }};
   std::optional<exchange::Predecessor> before;
-  if (job.follows && !run->record.entries.empty()) {
+  if (job.follows && std::ssize(run->record.entries) > core_->durable().job(job.id)->earlier.rows) {
     before = run->record.predecessor();
     run->payload_store.reopen(before->state.facts().flow);
   }
@@ -508,9 +510,9 @@ TakeUp SimulatedCluster::jobs_to_take_up(
       taken.jobs.push_back({job, std::move(shape)});
       continue;
     }
-    const bool follows =
-        outlived && !remembered_.outcome(job.job) &&
-        (run->record.entries.empty() || exchange::can_follow(run->record.replayed.facts()));
+    const bool ended = run->record.replayed.facts().stage == exchange::RunStage::kEnded;
+    const bool whole = run->damaged_rows <= job.earlier.rows || ended;
+    const bool follows = outlived && whole && !remembered_.outcome(job.job);
     if (!follows) {
       run->weights.lose();                                // with the processes of that time
       run->epochs = std::make_shared<SimulatedEpochs>();  // those of broadcasts begin anew
@@ -520,7 +522,9 @@ TakeUp SimulatedCluster::jobs_to_take_up(
     runs_[job.job] = run;
     JobShape shape = shape_of(run->job);
     if (!run->record.entries.empty()) shape.resume_dir = job.run_dir;
-    taken.jobs.push_back({job, std::move(shape), follows});
+    JobTaken known = job;
+    if (!follows) known.earlier.rows = std::ssize(run->record.entries);
+    taken.jobs.push_back({std::move(known), std::move(shape), follows});
   }
   return taken;
 }

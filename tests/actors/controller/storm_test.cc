@@ -121,6 +121,11 @@ TEST(Storm, WhatFailedOnceHolds) {
            Once{330452,
                 "controller_death@t448ms+1154ms#865 rank_hang@t156ms+8222ms#180 "
                 "one_way@t1264ms+12732ms#480"},
+           // A run that had ended was begun again by a controller that died, and the next one took
+           // the actors of the first attempt for those of the second.
+           Once{2013754,
+                "controller_death@e466+0ms#489 controller_zombie@e482+0ms#586 "
+                "node_death@t2066ms+1379ms#824"},
        }) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     EXPECT_GT(run_storm(seed, *parse_plan(plan)).steps, 0);

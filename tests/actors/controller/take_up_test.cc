@@ -4,25 +4,12 @@
 #include <chrono>
 #include <optional>
 
-#include "tests/actors/controller/controller_world.h"
+#include "tests/actors/controller/taken_up.h"
 
 namespace tandem::controller {
 namespace {
 
 using namespace std::chrono_literals;
-
-// The jobs that a later controller takes up, with as many actors as were wanted last. Their shapes
-// are those of the earlier one: here no job file is read again.
-TakeUpJobs jobs_of(const World& before) {
-  TakeUpJobs taken;
-  for (const JobTaken& job : before.remembered.jobs()) {
-    JobShape shape = before.core.jobs().at(job.job).shape;
-    for (auto& [role, replicas] : shape.replicas) replicas = job.wanted.at(name(role));
-    shape.resume_dir = job.run_dir;
-    taken.jobs.push_back({{shape, job.job, job.run_dir, job.submitted_ms}, 90s});
-  }
-  return taken;
-}
 
 TEST(TakeUp, JobsComeBackAsTheirUsersLeftThem) {
   World before;
@@ -66,91 +53,6 @@ TEST(TakeUp, ANodeThatDoesNotComeBackIsNotWaitedForLong) {
   after.must(Tick{});
   EXPECT_EQ(after.state(job), JobState::kStarting);
   EXPECT_FALSE(after.remembered.nodes().contains("b"));
-}
-
-// The program of the job lives and is adopted, so that the job is not queued; its learner, rollout
-// and reward are to start anew, and may still live on the node that is not back.
-TEST(TakeUp, ActorsThatStartAnewWaitForTheNodesWhereTheyMayLive_CC1) {
-  World before;
-  before.node("a", 4);
-  JobShape shape = shape_of(1);
-  add_program(shape, "counter", 1);
-  const std::string job = before.submit(shape);
-  before.all_ready(job);
-  before.node("b", 4);
-  World after(2, before);
-  after.must(jobs_of(before));
-  after.node_back("b");
-  EXPECT_EQ(after.state(job), JobState::kStarting);
-  EXPECT_STREQ(after.reason(job + "/learner/0"), "WaitingForNodes");
-  after.node_back("a");
-  EXPECT_STREQ(after.reason(job + "/learner/0"), "WaitingForNodes") << "its rank is ending";
-  after.obey();
-  EXPECT_EQ(after.state_of(job + "/learner/0"), ActorState::kStarting);
-}
-
-// The job cannot be followed, and the node that its actors were on may only be cut off: it ends
-// them by itself when its grace is over.
-TEST(TakeUp, ANodeWhereFormerRanksMayLiveIsWaitedForUntilTheyHaveEnded_CC1) {
-  World before;
-  before.node("a", 3);
-  const std::string job = before.submit(shape_of(1));
-  before.all_ready(job);
-  before.node("b", 8);
-  const std::string other = before.submit(shape_of(1));
-  before.all_ready(other);
-  for (const bool drained : {false, true}) {
-    World after(2, before);
-    after.must(jobs_of(before));
-    after.node_back("b");
-    after.obey();
-    EXPECT_STREQ(after.reason(job + "/learner/0"), "WaitingForNodes");
-    const Time returned = after.now + kNodesReturn;
-    const Time until = after.now + node::kNodeGraceDefault + link::kGraceMargin;
-    after.now = returned;
-    after.must(Tick{});
-    EXPECT_STREQ(after.reason(job + "/learner/0"), "WaitingForNodes");
-    EXPECT_TRUE(after.wakes.contains(until));
-    EXPECT_EQ(std::erase_if(after.alive, [](const auto& rank) { return rank.second == "a"; }), 3u);
-    if (drained) {
-      after.must(CordonNode{.node = "a", .why = "it is broken", .drain = true});
-    } else {
-      after.now = until;
-      after.must(Tick{});
-    }
-    EXPECT_EQ(after.state(job), JobState::kStarting);
-    EXPECT_EQ(after.state(other), JobState::kStarting) << "behind it";
-    EXPECT_FALSE(after.remembered.nodes().contains("a"));
-  }
-}
-
-// The second controller dies while it waits; and the agent of the node may have died before it.
-TEST(TakeUp, ANodeWhereFormerRanksMayLiveIsWaitedForByEachControllerThatComes_CC1) {
-  for (const bool agent_died : {false, true}) {
-    World before;
-    before.node("a", 3);
-    const std::string job = before.submit(shape_of(1));
-    before.all_ready(job);
-    const std::string later = before.submit(shape_of(1));
-    if (agent_died) {
-      before.must(NodeDown{"a", before.core.nodes().at("a").incarnation, true});
-      EXPECT_EQ(before.alive.size(), 3u) << "they are linked, and work on";
-    }
-    World second(2, before);
-    second.must(jobs_of(before));
-    second.node("b", 8);
-    EXPECT_STREQ(second.reason(job + "/learner/0"), "WaitingForNodes");
-    World third(3, second);
-    third.must(jobs_of(second));
-    third.node_back("b");
-    third.now = third.now + kNodesReturn;
-    third.must(Tick{});
-    EXPECT_STREQ(third.reason(job + "/learner/0"), "WaitingForNodes");
-    EXPECT_EQ(third.state(later), JobState::kStarting) << "nobody waits with it";
-    third.node_back("a");
-    third.obey();
-    EXPECT_EQ(third.state(job), JobState::kStarting);
-  }
 }
 
 TEST(TakeUp, WithoutJobsNothingIsWaitedFor) {
@@ -490,28 +392,6 @@ TEST(TakeUp, AJobThatIsOverEndsWithItsLastProcess) {
   after.obey();
   EXPECT_EQ(after.state(job), JobState::kSucceeded);
   EXPECT_FALSE(after.results.contains(job)) << "its exchange wrote it";
-}
-
-TEST(TakeUp, RanksOfTrainingEndBeforeTheyAreStartedAgain) {
-  World before;
-  before.node("a", 4);
-  JobShape shape = shape_of(0.5);
-  add_program(shape, "counter", 1);
-  const std::string job = before.submit(shape);
-  before.all_ready(job);
-  World after(2, before);
-  after.must(jobs_of(before));
-  EXPECT_TRUE(after.exchanges.contains(job)) << "a program works on, so that the job has started";
-  after.node_back("a");
-  EXPECT_EQ(after.alive, before.alive) << "nothing is started before the last of them has ended";
-  after.obey();
-  EXPECT_EQ(after.alive.size(), 4u);
-  after.all_ready(job);
-  EXPECT_EQ(after.record(job + "/counter/0").incarnation,
-            before.record(job + "/counter/0").incarnation);
-  EXPECT_GT(after.record(job + "/learner/0").incarnation,
-            before.record(job + "/learner/0").incarnation);
-  EXPECT_EQ(after.record(job + "/learner/0").crash_loop.deaths, 0);
 }
 
 // The host was stopped for longer than its links last.

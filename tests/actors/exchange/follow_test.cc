@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/base/json.h"
 #include "tests/actors/exchange/exchange_stage.h"
 
 namespace tandem::exchange {
@@ -327,6 +328,41 @@ TEST_F(Following, AnEvaluationWaitsForTheRolloutsThatMayStillUseItsVersion) {
   stage.tell(back(kRollout, PolicyVersion{0}));
   EXPECT_EQ(prompts(stage), 6u) << "it has not gone on to version 1";
   EXPECT_EQ(rows(stage, "evaluation_incomplete"), 0);
+}
+
+// The controller dies between the run's journal and its own: nobody has heard how the run ended.
+TEST_F(Following, ARunThatHasEndedIsFollowedToItsResult) {
+  for (const bool fails : {false, true}) {
+    Stage stage;
+    stage.begin();
+    if (fails)
+      stage.tell(messages::EndJob{messages::JobOutcome::kFailed, "its learner died too often"});
+    else
+      stage.train(stage.job.exchange.budget.steps_total);
+    if (!fails) {
+      const StepId last{stage.job.exchange.budget.steps_total};
+      stage.tell(messages::CheckpointSaved{kLearner, last, "step-last", "sha"});
+    }
+    const auto ended = stage.ended();
+    ASSERT_TRUE(ended.has_value());
+    const auto result = parse_json(std::exchange(stage.record.result_json, {}).value());
+    const std::size_t events = stage.record.events.size();
+    stage.to_controller.clear();
+    forget_messages(stage);
+    stage.follow();
+    ASSERT_TRUE(stage.ended().has_value());
+    EXPECT_EQ(stage.ended()->outcome, ended->outcome);
+    EXPECT_EQ(stage.ended()->reason, ended->reason);
+    EXPECT_TRUE(stage.ended()->has_result);
+    const auto again = parse_json(stage.record.result_json.value());
+    for (const char* same : {"state", "message", "steps", "ledger", "staleness", "weights_sha256"})
+      EXPECT_EQ(again[same], result[same]) << same;
+    EXPECT_EQ(stage.record.events.size(), events) << "nothing is left to decide";
+    stage.tell(LearnerBack{.from = kLearner, .step = StepId{0}, .training = {}, .source = {}});
+    stage.tell(back(kRollout, PolicyVersion{0}));
+    EXPECT_TRUE(stage.refused.empty());
+    EXPECT_TRUE(stage.to_learner.empty());
+  }
 }
 
 }  // namespace

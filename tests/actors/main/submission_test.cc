@@ -6,6 +6,7 @@
 #include "actors/main/job_shape.h"
 #include "actors/main/roles/role_config.h"
 #include "actors/runs/run_files.h"
+#include "actors/runs/run_journal.h"
 #include "runtime/base/digest.h"
 #include "runtime/payload/segment_store.h"
 #include "tests/actors/job/job_folder.h"
@@ -50,11 +51,16 @@ class Predecessor : public testing::Test {
             rollout,
             {.group = GroupId{1}, .attempt = 1, .trajectories = {{}}, .payload = payload_}}};
     events.resize(std::min(count, events.size()));
+    journal(events);
+  }
+  void journal(const std::vector<JournalEvent>& events) const {
     const auto files = runs::RunFiles::open(run_.string());
     ASSERT_TRUE(files);
     ASSERT_TRUE((*files)->journal(events, sqlite::Durability::kKill));
   }
-  NextExchange next() const { return next_exchange(job_shape(spec_), run_); }
+  NextExchange next(std::int64_t earlier_rows = 0) const {
+    return next_exchange(job_shape(spec_), run_, earlier_rows);
+  }
   bool is_followed() const { return next().before.has_value(); }
 
   const job::JobFolder folder_;
@@ -84,7 +90,7 @@ TEST_F(Predecessor, IsFollowedAlsoInItsStartAndByRanksOfNccl) {
   EXPECT_FALSE(next().before->has_earlier_attempt);
   controller::JobShape shape = job_shape(spec_);
   shape.nccl_roles = {messages::Role::kLearner, messages::Role::kRollout};
-  EXPECT_TRUE(next_exchange(shape, run_).before.has_value());
+  EXPECT_TRUE(next_exchange(shape, run_, 0).before.has_value());
 }
 
 TEST_F(Predecessor, KnowsInItsStartThatItsRunIsResumed) {
@@ -93,6 +99,42 @@ TEST_F(Predecessor, KnowsInItsStartThatItsRunIsResumed) {
   ASSERT_TRUE(is_followed());
   EXPECT_EQ(next().before->state.facts().stage, exchange::RunStage::kStarting);
   EXPECT_TRUE(next().before->has_earlier_attempt);
+}
+
+// The controller dies before its own journal has the job's end. Payloads are for the living.
+TEST_F(Predecessor, ThatHasEndedIsFollowedToItsResult) {
+  journal(budget_of(spec_));
+  journal({exchange::LiveDiscarded{scheduler::DiscardReason::kCancelled, {GroupId{1}}},
+           exchange::RunEnded{"its learner died", messages::JobOutcome::kFailed}});
+  fs::remove_all(run_ / "payload");
+  ASSERT_TRUE(is_followed());
+  EXPECT_EQ(next().before->state.facts().end.ended->reason, "its learner died");
+}
+
+// A user goes on with the run, and the controller dies before the job has begun.
+TEST_F(Predecessor, OfAJobThatWasOverBeforeIsNot) {
+  journal(budget_of(spec_));
+  journal({exchange::LiveDiscarded{scheduler::DiscardReason::kCancelled, {GroupId{1}}},
+           exchange::RunEnded{"cancelled by the user", messages::JobOutcome::kCancelled}});
+  const std::int64_t rows = runs::RunJournal::last_row_of(run_.string()).value();
+  EXPECT_TRUE(next(rows).follows) << "nobody was told anything yet";
+  EXPECT_FALSE(next(rows).before.has_value());
+  EXPECT_EQ(next(rows).earlier_rows, rows);
+  journal(budget_of(spec_));
+  EXPECT_TRUE(next(rows).before.has_value());
+}
+
+// The attempt that begins in its place is not mistaken for it by the controller after the next.
+TEST_F(Predecessor, ThatIsNotFollowedIsEarlierFromThenOn) {
+  journal(budget_of(spec_));
+  fs::remove_all(run_ / "payload");
+  const NextExchange another = next();
+  EXPECT_FALSE(another.follows);
+  EXPECT_EQ(another.earlier_rows, runs::RunJournal::last_row_of(run_.string()).value());
+  EXPECT_TRUE(next(another.earlier_rows).follows) << "it has not begun";
+  EXPECT_FALSE(next(another.earlier_rows).before.has_value());
+  journal(budget_of(spec_), 3);
+  EXPECT_TRUE(next(another.earlier_rows).before.has_value());
 }
 
 TEST_F(Predecessor, OfAnotherJobsSettingsIsNot) {
