@@ -320,8 +320,7 @@ void Controller::carry_out(actor::Context&, Announce announce) {
   log::info("event={} subject={} message=\"{}\"", announce.kind, announce.subject,
             announce.message);
   // A journal that cannot be written does not stop the jobs: events are for people.
-  if (const auto kept = actions_.journal(events_.back()); !kept)
-    log::error("event=journal_failed message=\"{}\"", kept.error().message);
+  lost_events_.note(actions_.journal(events_.back()));
 }
 
 void Controller::handle(actor::Context& cx, node::NodeUp up) { (void)take(cx, up); }

@@ -30,6 +30,7 @@
 #include "actors/controller/controller_core.h"
 #include "actors/controller/views.h"
 #include "actors/runs/cluster_event.h"
+#include "actors/runs/lost_events.h"
 #include "runtime/actor/actor.h"
 #include "runtime/actor/context.h"
 #include "runtime/link/outbox.h"
@@ -231,6 +232,7 @@ class Controller {
   // The newest events, at most kEventsKept, ascending by number.
   std::deque<runs::ClusterEvent> events_;
   std::int64_t event_last_ = 0;  // the newest event's number, from events_before on
+  runs::LostEvents lost_events_;
 };
 
 static_assert(actor::Actor<Controller>);

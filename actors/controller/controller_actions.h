@@ -61,7 +61,7 @@ struct ControllerActions {
   // Writes the outcome of a job without an exchange into outcome_file() (result_json.h); an Error
   // is logged, and nothing else follows.
   std::function<Result<void>(const JobRecord&, const std::string& json)> write_result;
-  // Appends an event to the controller's journal; an Error is logged, and nothing else follows.
+  // Appends an event to the controller's journal; after an Error it is lost (lost_events.h).
   std::function<Result<void>(const runs::ClusterEvent&)> journal;
   // Appends changes of what survives this process, all or none; after an Error, again with them.
   std::function<Result<void>(std::span<const DurableEvent>)> remember;

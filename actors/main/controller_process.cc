@@ -367,9 +367,8 @@ controller::ControllerActions ControllerProcess::Parts::actions() {
     return state->remember(events);
   };
   actions.journal = [this](const runs::ClusterEvent& event) {
-    const auto kept = runs.events.append(event);
-    const auto done = state->journal().append(event);
-    return done ? kept : done;
+    runs.events.append(event);
+    return state->journal().append(event);
   };
   actions.node_grace = options.node_grace;
   actions.events_before = state->journal().events_before();

@@ -10,19 +10,21 @@ namespace tandem::runs {
 namespace fs = std::filesystem;
 
 void KeptEvents::keep_in(const std::string& job, const fs::path& run_dir) {
-  kept_.insert_or_assign(job, Kept{run_dir, std::nullopt});
+  kept_.insert_or_assign(job, Kept{run_dir, std::nullopt, {}});
 }
 
-Result<void> KeptEvents::append(const ClusterEvent& event) {
+void KeptEvents::append(const ClusterEvent& event) {
   const auto kept = kept_.find(event.subject.substr(0, event.subject.find('/')));
-  if (kept == kept_.end()) return {};
-  auto& [run_dir, journal] = kept->second;
-  if (!journal) {
-    auto begun = ClusterJournal::begin(run_dir, unix_ms());
+  if (kept != kept_.end()) kept->second.lost.note(append(kept->second, event));
+}
+
+Result<void> KeptEvents::append(Kept& kept, const ClusterEvent& event) {
+  if (!kept.journal) {
+    auto begun = ClusterJournal::begin(kept.run_dir, unix_ms());
     if (!begun) return begun.error();
-    journal.emplace(*std::move(begun));
+    kept.journal.emplace(*std::move(begun));
   }
-  return journal->append(event);
+  return kept.journal->append(event);
 }
 
 std::int64_t last_event_of(const fs::path& home, const fs::path& run_dir) {

@@ -12,6 +12,7 @@
 
 #include "actors/runs/cluster_event.h"
 #include "actors/runs/cluster_journal.h"
+#include "actors/runs/lost_events.h"
 #include "runtime/base/result.h"
 
 namespace tandem::runs {
@@ -21,14 +22,17 @@ class KeptEvents {
  public:
   // From now on the events about the job and its actors are kept in its run directory.
   void keep_in(const std::string& job, const std::filesystem::path& run_dir);
-  // Keeps the event where it is about such a job. After an error the next event tries again.
-  Result<void> append(const ClusterEvent& event);
+  // Keeps the event where it is about such a job. One that the directory does not take is lost
+  // (lost_events.h), and the next one tries again.
+  void append(const ClusterEvent& event);
 
  private:
   struct Kept {
     std::filesystem::path run_dir;
     std::optional<ClusterJournal> journal;  // from the first event on
+    LostEvents lost;
   };
+  static Result<void> append(Kept& kept, const ClusterEvent& event);
   std::map<std::string, Kept> kept_;  // by job
 };
 

@@ -13,6 +13,7 @@
 
 #include "runtime/actor/simulated_executor.h"
 #include "runtime/actor/system.h"
+#include "runtime/base/log.h"
 #include "tests/actors/controller/controller_world.h"
 
 namespace tandem::controller {
@@ -312,6 +313,33 @@ TEST(Controller, EventsOfARunThatGoesOnHaveNumbersBehindThoseThatItHas) {
   tell(actor::Ask<Submit>{{shape_of(1)}, {}});
   ASSERT_FALSE(numbers.empty());
   EXPECT_EQ(numbers.front(), 201);
+}
+
+TEST(Controller, EventsThatTheJournalDoesNotTakeAreSaidOnceAndCounted) {
+  actor::SimulatedExecutor executor(1);
+  actor::System system(executor, nullptr);
+  bool full = true;
+  int refused = 0;
+  ControllerActions actions = actions_to(std::make_shared<FullMailbox>());
+  actions.journal = [&](const runs::ClusterEvent&) -> Result<void> {
+    if (!full) return {};
+    ++refused;
+    return Error{ErrorCode::kFailed, "no space left"};
+  };
+  const ScopedLogging logging("test", LogLevel::kWarnings);
+  testing::internal::CaptureStderr();
+  const auto tell = teller(executor, system, actions);
+  for (const char* node : {"a", "b", "c"})
+    tell(node::NodeUp{node, Incarnation{1}, 8, std::int64_t{1} << 40, 1});
+  full = false;
+  for (const char* node : {"d", "e"})
+    tell(node::NodeUp{node, Incarnation{1}, 8, std::int64_t{1} << 40, 1});
+  const std::string said = testing::internal::GetCapturedStderr();
+  const std::size_t first = said.find("event=journal_failed");
+  ASSERT_NE(first, std::string::npos) << said;
+  EXPECT_EQ(said.find("event=journal_failed", first + 1), std::string::npos) << said;
+  EXPECT_GE(refused, 3);
+  EXPECT_NE(said.find("events_lost=" + std::to_string(refused) + "\n"), std::string::npos) << said;
 }
 
 // Its user may go away with the answer, and the controller may die then.

@@ -108,12 +108,12 @@ TEST_F(OfflineRuns, HaveLogsAndEvents) {
   EXPECT_EQ(run({"events", "-j", "sums", "-f"}).code, ErrorCode::kUnreachable);
   runs::KeptEvents announced;  // as the controller of a `tandem run` leaves them
   announced.keep_in("sums-1", home_ / "runs/sums-1");
-  ASSERT_TRUE(announced.append({.seq = 1,
-                                .time_ms = 1,
-                                .kind = "actor",
-                                .subject = "sums-1/rollout/0",
-                                .message = "restart 1 of 5",
-                                .level = messages::EventLevel::kWarning}));
+  announced.append({.seq = 1,
+                    .time_ms = 1,
+                    .kind = "actor",
+                    .subject = "sums-1/rollout/0",
+                    .message = "restart 1 of 5",
+                    .level = messages::EventLevel::kWarning});
   const json events = read({"events", "-j", "sums"});
   ASSERT_EQ(events.size(), 1U) << events;
   EXPECT_EQ(events[0]["message"], "restart 1 of 5");
