@@ -12,7 +12,8 @@ std::optional<Time> deadline_of(const controller::ActorRecord& actor,
   const ActorState state = actor.status.state;
   if (state == ActorState::kStarting) return actor.report_deadline;
   if (state == ActorState::kStopping) {
-    // Nobody can kill a process whose agent is not heard: its node is waited for.
+    // Nobody can kill a process whose agent is not heard: its node is waited for. Where it is known
+    // until when, the view has that as the deadline (views.cc).
     const bool unheard = std::ranges::any_of(actor.ranks, [](const controller::RankRecord& rank) {
       return rank.alive && rank.end_unheard;
     });

@@ -1,6 +1,7 @@
 // Actors are shown in the order of their jobs' ids, then of their names.
 #include "actors/controller/views.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "actors/controller/upkeep.h"
@@ -57,6 +58,7 @@ class Copying {
       if (!wants(next->first)) break;
       view_.jobs.push_back(next->second);
       show_reasons(view_.jobs.back());
+      for (auto& [name, actor] : view_.jobs.back().actors) show_end(actor);
     }
   }
   void add_actors() {
@@ -72,6 +74,19 @@ class Copying {
       const ActorRecord& actor = next->second;
       view_.actors.push_back({actor, job.ladder.restarts_of(actor.name)});
       view_.actors.back().actor.status.reason = reason_shown(job, actor);
+      show_end(view_.actors.back().actor);
+    }
+  }
+  // A process that was told to end while its node had no agent ends when an agent of that is heard
+  // and kills it, or when the node is given up. The copy's deadline is that time where it is known.
+  void show_end(ActorRecord& copy) const {
+    if (copy.status.state != scheduler::ActorState::kStopping) return;
+    for (RankRecord& rank : copy.ranks) {
+      const auto node = core_.nodes().find(rank.node);
+      if (!rank.alive || !rank.end_unheard || node == core_.nodes().end()) continue;
+      if (const auto& until = node->second.agent_until)
+        copy.kill_deadline = std::max(copy.kill_deadline, *until);
+      rank.end_unheard = !node->second.up && !node->second.agent_until;
     }
   }
   void add_nodes() {

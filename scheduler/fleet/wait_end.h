@@ -20,7 +20,7 @@ enum class EndedBy : std::uint8_t {
   kQueue,       // the jobs before it
   kController,  // the next turn of the controller
   kProcess,     // the end of a process that is told to end
-  kNode,        // the node's return, or the end of its grace: nobody can end a process there before
+  kNode,        // the node's return, where it is not known when the node is given up
   kDisk,        // a user who makes room on the disk
   kFree,        // an actor of the role that takes it next
   kMended,      // a user who mends the program, where trying again does not

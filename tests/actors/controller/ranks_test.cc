@@ -6,6 +6,8 @@
 #include <chrono>
 #include <cstdint>
 
+#include "actors/api/wait_deadlines.h"
+#include "actors/controller/views.h"
 #include "tests/actors/controller/controller_world.h"
 
 namespace tandem::controller {
@@ -88,6 +90,13 @@ class NoAgent : public ReadyJob {
     world.must(Tick{});
   }
   void lose_link(const node::RankId& id) { world.must(RankHung{id, 0}); }
+  // The record of the actor as views have it.
+  ActorRecord seen(const ViewPage& page, const std::string& actor) const {
+    const ClusterView view = view_of(world.core, {}, page, world.now);
+    for (const ShownActor& shown : view.actors)
+      if (shown.actor.name == actor) return shown.actor;
+    return view.jobs.at(0).actors.at(actor);
+  }
 
   std::map<node::RankId, std::string> lived;
 };
@@ -145,10 +154,23 @@ TEST_F(NoAgent, OneThatWasToldToEndIsGivenUpAfterTheGrace) {
   const node::RankId hung = rank("rollout");
   world.must(RankHung{hung, 60});
   lose_link(hung);
+  const Time until = *world.core.nodes().at("a").agent_until;
+  EXPECT_EQ(until, world.now + node::kNodeGraceDefault);
   pass(node::kNodeGraceDefault - 1s);
   EXPECT_EQ(world.state_of(hung.actor), ActorState::kStopping);
+  for (const auto& page : {ViewPage{.of = ViewOf::kJobs}, ViewPage{.of = ViewOf::kActors}})
+    EXPECT_EQ(api::deadline_of(seen(page, hung.actor), {}), until) << "and who looks knows";
   pass(1s);
   EXPECT_EQ(world.state_of(hung.actor), ActorState::kBackoff);
+}
+
+TEST_F(NoAgent, OneThatWasToldToEndHasTheDeadlineOfItsKillOnceAnAgentIsHeard) {
+  const node::RankId hung = rank("rollout");
+  world.must(RankHung{hung, 60});
+  pass(60s);
+  world.agent_back("a");
+  ASSERT_EQ(world.state_of(hung.actor), ActorState::kStopping);
+  EXPECT_EQ(api::deadline_of(seen({}, hung.actor), {}), world.record(hung.actor).kill_deadline);
 }
 
 TEST_F(NoAgent, TheNextAgentTellsOfAnEndWhoseCauseNobodySaw) {
