@@ -20,6 +20,7 @@
 #include "actors/api/route.h"
 #include "actors/api/run_queries.h"
 #include "actors/api/runs_api.h"
+#include "actors/api/scale_roles.h"
 #include "actors/api/schema.h"
 #include "actors/api/wait_graph.h"
 #include "actors/api/watches.h"
@@ -495,22 +496,10 @@ HttpAnswer ClusterApi::scaled(const controller::JobRecord& job, const std::strin
     if (!replicas) return http::error_response(replicas.error());
     wanted.push_back({job.id, role, *replicas});
   }
-  std::optional<Error> late;
-  for (const controller::ScaleRole& scale : wanted) {
-    const auto done = ask_and_wait(api_.controller, controller::Scale{scale}, kApiAskTimeout);
-    if (done) continue;
-    if (done.error().code != ErrorCode::kTimedOut) {
-      Error refused = done.error();
-      if (late) refused.message += "; " + late->message;
-      return http::error_response(refused);
-    }
-    // One that stands, and is not journalled yet (CC-6), takes nothing from those behind it.
-    if (late)
-      late->message += "; " + done.error().message;
-    else
-      late = done.error();
-  }
-  if (late) return http::error_response(*late);
+  const auto done = scale_roles(wanted, [this](const controller::ScaleRole& scale) {
+    return ask_and_wait(api_.controller, controller::Scale{scale}, kApiAskTimeout);
+  });
+  if (!done) return http::error_response(done.error());
   return ok(json{{"id", job.id}});
 }
 
