@@ -106,6 +106,15 @@ void end_unlinked(Turn& turn, JobRecord& job, ActorRecord& actor) {
   }
 }
 
+// The rank of an actor that starts has no link, and its time is over.
+Reason why_unlinked(const ActorRecord& actor, std::int32_t rank) {
+  if (comes_back(actor)) return scheduler::Hung{.unreturned_s = seconds(kReportWait)};
+  if (actor.ranks[static_cast<std::size_t>(rank)].started) return scheduler::Hung{};  // it had one
+  return scheduler::SpawnFailed{"rank " + std::to_string(rank) + " did not report within " +
+                                std::to_string(kReportWait / std::chrono::seconds(1)) +
+                                " s of its start"};
+}
+
 void end_unreported(Turn& turn, ActorRecord& actor) {
   const bool starts = actor.status.state == ActorState::kStarting ||
                       actor.status.state == ActorState::kInitializing;
@@ -115,11 +124,7 @@ void end_unreported(Turn& turn, ActorRecord& actor) {
     return check_at(turn, actor, actor.report_deadline);
   }
   if (const auto missing = unlinked_rank(actor))
-    kill(turn, actor,
-         scheduler::SpawnFailed{"rank " + std::to_string(*missing) + " did not report within " +
-                                std::to_string(kReportWait / std::chrono::seconds(1)) +
-                                " s of its start"},
-         0);
+    kill(turn, actor, why_unlinked(actor, *missing), 0);
 }
 
 }  // namespace

@@ -226,6 +226,11 @@ struct Describe {
     return {"ExitCode", "exited with code " + std::to_string(r.code)};
   }
   Words operator()(const Hung& r) const {
+    if (r.unreturned_s > 0)
+      return {"Hung",
+              "it lived on while its controller or its node was away, and its link did not come "
+              "back within " +
+                  short_seconds(r.unreturned_s)};
     if (r.silent_s <= 0) return {"Hung", "it does not answer: its link to the controller is down"};
     if (r.phase == kStoppedPhase)
       return {"Hung",

@@ -87,8 +87,7 @@ struct FormerEnding {
 };
 // The controller cannot write its journal, and starts no process before it can.
 struct WaitingForJournal {};
-// Its processes have worked on since the controller before this one died. They are waited for:
-// first their node comes back, then their links.
+// It has outlived the controller before this one: its node is waited for, and then its links.
 struct Returning {
   std::string node;
   Time until;  // after which they count as lost with their node
@@ -185,9 +184,10 @@ struct ExitCode {
 inline constexpr std::string_view kStoppedPhase = "stopped";
 // A process runs and makes no progress; the actor is ended and started again.
 struct Hung {
-  double silent_s;         // seconds without progress; 0: its link went down
-  std::string phase = {};  // the kind of work that it hangs in, or kStoppedPhase
-  double longest_s = 0;    // the longest piece of that work before; 0: there was none
+  double silent_s;          // seconds without progress; 0: its link went down
+  std::string phase = {};   // the kind of work that it hangs in, or kStoppedPhase
+  double longest_s = 0;     // the longest piece of that work before; 0: there was none
+  double unreturned_s = 0;  // for so long it was waited for in vain after Returning; 0: it was not
 };
 // The agent of the actor's node cannot be reached.
 struct NodeLost {

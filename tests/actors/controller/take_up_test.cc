@@ -197,6 +197,26 @@ TEST_F(Outlived, OneThatSaysNothingIsEnded) {
   world.now = world.now + kReportWait;
   world.must(Tick{});
   EXPECT_TRUE(world.told_to_end.contains(rank_of(first)));
+  world.obey();
+  const std::string why = scheduler::message(world.record(first).status.reason, world.now);
+  EXPECT_NE(why.find("it lived on while its controller or its node was away, and its link did not "
+                     "come back within 120.0 s"),
+            std::string::npos)
+      << why;
+}
+
+// Its link was back, and goes down before it has said again what it is.
+TEST_F(Outlived, OneWhoseLinkGoesDownAgainHasNotFailedToStart) {
+  World& world = follow();
+  world.node_back("a");
+  world.must(RankConnected{rank_of(first)});
+  world.must(RankHung{rank_of(first), 0});
+  world.now = world.now + 4s;
+  world.must(Tick{});
+  EXPECT_TRUE(world.told_to_end.contains(rank_of(first)));
+  world.obey();
+  const std::string why = scheduler::message(world.record(first).status.reason, world.now);
+  EXPECT_NE(why.find("its link to the controller is down"), std::string::npos) << why;
 }
 
 // Their links may take a moment longer than the agent's, which dies in that moment.
