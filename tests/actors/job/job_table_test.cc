@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <vector>
 
 #include "actors/job/explain.h"
 #include "actors/job/job_rules.h"
@@ -100,6 +101,14 @@ struct WrongValues {
 const TablePath kCounterPath{"", "counter", ""};
 std::string own_path(const Key& key) { return users_path(key.path, kCounterPath); }
 
+// The keys that are tried one by one; each third where a sanitizer makes reading a job slow.
+std::vector<Key> tried_keys() {
+  std::vector<Key> keys;
+  for (std::size_t i = 0; i < job_keys().size(); i += TANDEM_SANITIZED ? 3 : 1)
+    keys.push_back(job_keys()[i]);
+  return keys;
+}
+
 bool is_integer(const FieldRef& field) {
   return std::holds_alternative<std::int64_t*>(field) ||
          std::holds_alternative<std::optional<std::int64_t>*>(field) ||
@@ -153,7 +162,7 @@ TEST(JobTable, RefusesEveryKeyOfAWrongType) {
   const JobFolder folder;
   const std::string yaml = print_job(folder.full());
   JobSpec job = full_default_job();
-  for (const Key& key : job_keys()) {
+  for (const Key& key : tried_keys()) {
     for (const std::string& value : std::visit(WrongValues{}, key.field(job)))
       expect_refused(folder, yaml, key, value, "expects");
     const FieldRef field = key.field(job);
@@ -168,7 +177,7 @@ TEST(JobTable, ANullIsAsIfTheKeyWereLeftOut) {
   const JobFolder folder;
   const std::string yaml = print_job(folder.full());
   JobSpec job = full_default_job();
-  for (const Key& key : job_keys()) {
+  for (const Key& key : tried_keys()) {
     if (takes_null(key.field(job))) continue;
     const std::string path = own_path(key);
     SCOPED_TRACE(path);
@@ -193,7 +202,7 @@ TEST(JobTable, RefusesEveryKeyOutOfRange) {
   const JobFolder folder;
   const std::string yaml = print_job(folder.full());
   JobSpec job = full_default_job();
-  for (const Key& key : job_keys()) {
+  for (const Key& key : tried_keys()) {
     const FieldRef field = key.field(job);
     for (const std::string& value : values_outside(key, field))
       expect_refused(folder, yaml, key, value, "out of range");
@@ -225,7 +234,7 @@ TEST(JobTable, RefusesByNameWhatIsNotInThisVersion) {
 TEST(JobTable, NamesTheKeyThatWasMisspelt) {
   const JobFolder folder;
   const std::string yaml = print_job(folder.full());
-  for (const Key& key : job_keys()) {
+  for (const Key& key : tried_keys()) {
     SCOPED_TRACE(key.path);
     const std::string path = own_path(key);
     const std::string name = path.substr(path.rfind('.') + 1);
