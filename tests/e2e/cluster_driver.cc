@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr int kLookAgainMs = 5;
+constexpr int kLookAgainMs = 20;  // most conditions start a process to ask a controller
 
 // The file's content, empty where the file is not there: a process may end while its /proc file is
 // read.
