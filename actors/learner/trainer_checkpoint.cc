@@ -42,13 +42,13 @@ constexpr std::size_t kClaimCharacters = 16;
 constexpr std::uint32_t kFormat = 3, kFormerFormat = 2;
 // States of the former format can still be resumed.
 // Format 2 ends before the counts of skipped steps.
-constexpr auto kFormerFields = wire::wire_fields_of<TrainerState>(
-    "TrainerState",
-    "format, step, optimizer_steps, seed, weights_checksum, m_checksum, v_checksum, "
-    "reference_checksum, older_checksums",
-    &TrainerState::format, &TrainerState::step, &TrainerState::optimizer_steps, &TrainerState::seed,
-    &TrainerState::weights_checksum, &TrainerState::m_checksum, &TrainerState::v_checksum,
-    &TrainerState::reference_checksum, &TrainerState::older_checksums);
+constexpr wire::WireFields<
+    TrainerState, &TrainerState::format, &TrainerState::step, &TrainerState::optimizer_steps,
+    &TrainerState::seed, &TrainerState::weights_checksum, &TrainerState::m_checksum,
+    &TrainerState::v_checksum, &TrainerState::reference_checksum, &TrainerState::older_checksums>
+    kFormerFields{"TrainerState",
+                  "format, step, optimizer_steps, seed, weights_checksum, m_checksum, v_checksum, "
+                  "reference_checksum, older_checksums"};
 
 fs::path state_file(const fs::path& checkpoint) { return checkpoint / "trainer" / "state.bin"; }
 

@@ -16,16 +16,15 @@ namespace tandem::program {
 
 namespace json_detail {
 
-template <class Struct, class... Members>
+template <class Struct, auto... kMembers>
 Result<void> read_message(const json& value, Struct& out,
-                          const wire::WireFields<Struct, Members...>& fields,
-                          const std::string& at) {
-  if constexpr (sizeof...(Members) == 0) {
+                          wire::WireFields<Struct, kMembers...> fields, const std::string& at) {
+  if constexpr (sizeof...(kMembers) == 0) {
     if (value.is_null()) return {};
-  } else if constexpr (sizeof...(Members) == 1) {
+  } else if constexpr (sizeof...(kMembers) == 1) {
     // An object with the field's name has the fields; anything else is the field itself.
     const bool named = value.is_object() && value.size() == 1 && member(value, fields.names);
-    if (!named) return read(value, out.*std::get<0>(fields.members), at);
+    if (!named) return read(value, (out.*kMembers, ...), at);
   }
   return read_fields(value, out, fields, at);
 }

@@ -61,15 +61,14 @@ Result<void> read_integer(const json& value, T& out, const std::string& at) {
   return {};
 }
 
-template <class Struct, class... Members>
+template <class Struct, auto... kMembers>
 Result<void> read_fields(const json& value, Struct& out,
-                         const wire::WireFields<Struct, Members...>& fields,
-                         const std::string& at) {
+                         wire::WireFields<Struct, kMembers...> fields, const std::string& at) {
   if (!value.is_object()) return mismatch(at, "an object", value);
   if (auto known = only_known(value, fields.names, at); !known) return known;
   std::size_t index = 0;
   Result<void> result;
-  const auto one = [&]<class Member>(Member Struct::*field) {
+  [[maybe_unused]] const auto one = [&]<class Member>(Member Struct::*field) {
     const std::string_view name = wire::field_name(fields.names, index++);
     const json* const found = member(value, name);
     if (found)
@@ -78,7 +77,7 @@ Result<void> read_fields(const json& value, Struct& out,
       result = missing(at, name, fields.names);
     return result.has_value();
   };
-  std::apply([&](auto... field) { (void)(one(field) && ...); }, fields.members);
+  (void)(one(kMembers) && ...);
   return result;
 }
 
@@ -188,14 +187,14 @@ Result<void> read(const json& value, T& out, const std::string& at) {
   }
 }
 
-template <class Struct, class... Members>
-json write_fields(const Struct& value, const wire::WireFields<Struct, Members...>& fields) {
+template <class Struct, auto... kMembers>
+json write_fields(const Struct& value, wire::WireFields<Struct, kMembers...> fields) {
   json object = json::object();
   std::size_t index = 0;
-  const auto one = [&](auto field) {
+  [[maybe_unused]] const auto one = [&](auto field) {
     object[std::string(wire::field_name(fields.names, index++))] = write(value.*field);
   };
-  std::apply([&](auto... field) { (one(field), ...); }, fields.members);
+  (one(kMembers), ...);
   return object;
 }
 

@@ -77,27 +77,22 @@ constexpr bool takes(std::index_sequence<I...>) {
 }
 
 // A struct is an array of its fields, without names: the order is the schema.
-template <class Struct, class... Members>
-void encode_fields(WireWriter& out, const Struct& value,
-                   const WireFields<Struct, Members...>& fields) {
-  static_assert(!takes<Struct>(std::make_index_sequence<sizeof...(Members) + 1>()),
+template <class Struct, auto... kMembers>
+void encode_fields(WireWriter& out, const Struct& value, WireFields<Struct, kMembers...>) {
+  static_assert(!takes<Struct>(std::make_index_sequence<sizeof...(kMembers) + 1>()),
                 "TANDEM_WIRE does not list every field");
-  out.array(sizeof...(Members));
-  std::apply([&](auto... member) { (encode_to(out, value.*member), ...); }, fields.members);
+  out.array(sizeof...(kMembers));
+  (encode_to(out, value.*kMembers), ...);
 }
 
 // A failure adds the field's name on the way out of each struct, so that the error has the whole
 // path.
-template <class Struct, class... Members>
-bool decode_fields(WireReader& in, Struct& value, const WireFields<Struct, Members...>& fields) {
-  if (!in.enter_struct(fields.type, sizeof...(Members))) return false;
+template <class Struct, auto... kMembers>
+bool decode_fields(WireReader& in, Struct& value, WireFields<Struct, kMembers...> fields) {
+  if (!in.enter_struct(fields.type, sizeof...(kMembers))) return false;
   std::uint32_t index = 0;
-  const auto one = [&](auto member) {
-    if (!decode_from(in, value.*member)) return in.failed_in(fields.type, fields.names, index);
-    ++index;
-    return true;
-  };
-  const bool ok = std::apply([&](auto... member) { return (one(member) && ...); }, fields.members);
+  const bool ok = ((decode_from(in, value.*kMembers) && ++index > 0) && ...);
+  if (!ok) return in.failed_in(fields.type, fields.names, index);
   in.leave();
   return ok;
 }

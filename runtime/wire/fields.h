@@ -17,26 +17,18 @@
 
 #include <array>
 #include <cstddef>
-#include <tuple>
 
 #include "runtime/base/ids.h"
 
 namespace tandem::wire {
 
-// The fields of one struct: their names, for errors, and pointers to the members.
-template <class Struct, class... Members>
+// The fields of one struct: their names, for errors, and pointers to the members. Those are arguments
+// of the template, since every source that includes a message would compile a tuple of them.
+template <class Struct, auto... kMembers>
 struct WireFields {
   const char* type;   // "Generate"
   const char* names;  // "group, prompt_tokens"
-  std::tuple<Members Struct::*...> members;
 };
-
-// Deduces the types of the members; the macro calls it with a pointer to each.
-template <class Struct, class... Members>
-constexpr WireFields<Struct, Members...> wire_fields_of(const char* type, const char* names,
-                                                        Members Struct::*... members) {
-  return {type, names, std::tuple<Members Struct::*...>(members...)};
-}
 
 // The enumerators of one enum: their names in the code, and their values in the same order.
 template <class Enum, std::size_t kCount>
@@ -76,14 +68,14 @@ WireEnumerators(const char*, std::array<Enum, kCount>) -> WireEnumerators<Enum, 
 // wire_fields(const Type*) is the function by which the codec knows a struct, and wire_has(Type)
 // the one by which it knows an enum; wire_enumerators(const Type*) has the names of the enum's
 // values, for people. The pointers only select the overload; they may be null.
-#define TANDEM_WIRE(Type, ...)                                       \
-  [[maybe_unused]] constexpr auto wire_fields(const Type*) {         \
-    return ::tandem::wire::wire_fields_of<Type>(                     \
-        #Type, #__VA_ARGS__ TANDEM_WIRE_MEMBERS(Type, __VA_ARGS__)); \
+#define TANDEM_WIRE(Type, ...)                                                                    \
+  [[maybe_unused]] constexpr auto wire_fields(const Type*) {                                      \
+    return ::tandem::wire::WireFields<Type TANDEM_WIRE_MEMBERS(Type, __VA_ARGS__)>{#Type,         \
+                                                                                   #__VA_ARGS__}; \
   }
 #define TANDEM_WIRE_EMPTY(Type)                              \
   [[maybe_unused]] constexpr auto wire_fields(const Type*) { \
-    return ::tandem::wire::wire_fields_of<Type>(#Type, "");  \
+    return ::tandem::wire::WireFields<Type>{#Type, ""};      \
   }
 #define TANDEM_WIRE_ENUM(Type, ...)                                                          \
   [[maybe_unused]] constexpr bool wire_has(Type value) {                                     \

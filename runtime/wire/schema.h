@@ -42,16 +42,16 @@ namespace wire_detail {
 template <class T>
 void add_schema(std::string& out);
 
-template <class Struct, class... Members>
-void add_fields(std::string& out, const WireFields<Struct, Members...>& fields) {
+template <class Struct, auto... kMembers>
+void add_fields(std::string& out, WireFields<Struct, kMembers...> fields) {
   out.append(fields.type).append("(");
   std::size_t index = 0;
-  const auto one = [&]<class Member>(Member Struct::*) {
+  [[maybe_unused]] const auto one = [&]<class Member>(Member Struct::*) {
     if (index > 0) out += ',';
     out.append(field_name(fields.names, index++)).append(":");
     add_schema<Member>(out);
   };
-  std::apply([&](auto... member) { (one(member), ...); }, fields.members);
+  (one(kMembers), ...);
   out += ')';
 }
 

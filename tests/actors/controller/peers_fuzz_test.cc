@@ -63,8 +63,8 @@ class Draw {
     } else if constexpr (wire::wire_detail::is_a<T, std::variant>) {
       fill_variant(value, std::make_index_sequence<std::variant_size_v<T>>());
     } else {
-      const auto fields = wire_fields(static_cast<const T*>(nullptr));
-      std::apply([&](auto... member) { (fill(value.*member), ...); }, fields.members);
+      [&]<auto... kMembers>(wire::WireFields<T, kMembers...>) { (fill(value.*kMembers), ...); }
+      (wire_fields(&value));
     }
   }
 

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <functional>
 #include <queue>
+#include <tuple>
 
 #include "runtime/base/rng.h"
 #include "tests/seeds.h"

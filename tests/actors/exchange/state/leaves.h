@@ -4,7 +4,6 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <type_traits>
 #include <vector>
 
@@ -22,7 +21,8 @@ class Leaves {
   template <class T>
   void visit(T& value) {
     if constexpr (wire::Wired<T>) {
-      std::apply([&](auto... member) { (visit(value.*member), ...); }, wire_fields(&value).members);
+      [&]<auto... kMembers>(wire::WireFields<T, kMembers...>) { (visit(value.*kMembers), ...); }
+      (wire_fields(&value));
     } else if constexpr (wire::wire_detail::is_a<T, std::optional>) {
       if (!value) return void(++empty_);
       visit(*value);
