@@ -24,7 +24,7 @@ Result<void> read_message(const json& value, Struct& out,
   } else if constexpr (sizeof...(kMembers) == 1) {
     // An object with the field's name has the fields; anything else is the field itself.
     const bool named = value.is_object() && value.size() == 1 && member(value, fields.names);
-    if (!named) return read(value, (out.*kMembers, ...), at);
+    if (!named) return read(value, ((out.*kMembers), ...), at);
   }
   return read_fields(value, out, fields, at);
 }

@@ -22,8 +22,9 @@
 
 namespace tandem::wire {
 
-// The fields of one struct: their names, for errors, and pointers to the members. Those are arguments
-// of the template, since every source that includes a message would compile a tuple of them.
+// The fields of one struct: their names, for errors, and pointers to the members. The pointers are
+// arguments of the template, since a tuple of them would be compiled in every source that includes
+// the message.
 template <class Struct, auto... kMembers>
 struct WireFields {
   const char* type;   // "Generate"
