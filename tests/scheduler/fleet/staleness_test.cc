@@ -408,7 +408,7 @@ TEST(StalenessSimulation, CatchesAKeptDateUnderAnOlderActor) {
   EXPECT_TRUE(caught(simulate(Rules::kKeptDateStays, kSeeds, caught)));
 }
 
-Budget budget_of(std::int64_t staleness, std::int64_t lookahead) {
+Budget lookahead_budget(std::int64_t staleness, std::int64_t lookahead) {
   return {
       .max_staleness = staleness, .lookahead = lookahead, .groups_per_step = 4, .steps_total = 100};
 }
@@ -420,7 +420,7 @@ DueHistogram dues(std::initializer_list<std::int64_t> steps) {
 }
 
 TEST(Admit, RunsLookaheadStepsAheadOfThePublishedVersion) {
-  const Budget budget = budget_of(2, 1);
+  const Budget budget = lookahead_budget(2, 1);
   BudgetState state{.published = PolicyVersion{3}, .trained = 12, .live = 7};
   EXPECT_EQ(admit_verdict(budget, state), AdmitVerdict::kAdmit);
   state.live = 8;  // (3 + 1 + 1) · 4 = 20
@@ -431,14 +431,14 @@ TEST(Admit, RunsLookaheadStepsAheadOfThePublishedVersion) {
 }
 
 TEST(Admit, EndsWithTheLastStep) {
-  Budget budget = budget_of(2, 2);
+  Budget budget = lookahead_budget(2, 2);
   budget.steps_total = 5;
   const BudgetState state{.published = PolicyVersion{4}, .trained = 16, .live = 4};
   EXPECT_EQ(admit_verdict(budget, state), AdmitVerdict::kAllAdmitted);
 }
 
 TEST(Admit, AReplacementWaitsForTheNextVersionWhileTwoBatchesAreLive) {
-  const Budget budget = budget_of(2, 2);
+  const Budget budget = lookahead_budget(2, 2);
   BudgetState state{.published = PolicyVersion{0}, .live = 11, .discarded_since_publish = 1};
   EXPECT_EQ(admit_verdict(budget, state), AdmitVerdict::kReplacementWaits);
   state.trained = 4, state.live = 7;
@@ -446,14 +446,14 @@ TEST(Admit, AReplacementWaitsForTheNextVersionWhileTwoBatchesAreLive) {
 }
 
 TEST(Lease, AsksAnActorBehindToInstallFirst) {
-  const Budget budget = budget_of(1, 1);
+  const Budget budget = lookahead_budget(1, 1);
   const BudgetState state{.next_step = StepId{5}, .published = PolicyVersion{5}};
   EXPECT_EQ(lease_verdict(budget, state, PolicyVersion{3}), LeaseVerdict::kActorBehind);
   EXPECT_EQ(lease_verdict(budget, state, PolicyVersion{4}), LeaseVerdict::kLease);
 }
 
 TEST(Lease, RefusesMoreThanTheStepsUpToTheDueOneCanTrain) {
-  const Budget budget = budget_of(1, 1);
+  const Budget budget = lookahead_budget(1, 1);
   const BudgetState state{
       .next_step = StepId{5}, .published = PolicyVersion{5}, .dated = dues({5, 5, 5, 5})};
   EXPECT_EQ(lease_verdict(budget, state, PolicyVersion{4}), LeaseVerdict::kCrowded);
@@ -461,7 +461,7 @@ TEST(Lease, RefusesMoreThanTheStepsUpToTheDueOneCanTrain) {
 }
 
 TEST(Lease, AnOlderActorBringsAKeptDateForward) {
-  const Budget budget = budget_of(3, 2);
+  const Budget budget = lookahead_budget(3, 2);
   EXPECT_EQ(due_at_lease(budget, PolicyVersion{5}, StepId{6}), StepId{6});
   EXPECT_EQ(due_at_lease(budget, PolicyVersion{2}, StepId{6}), StepId{5});
   const BudgetState state{.next_step = StepId{5}, .dated = dues({5, 5, 5, 5, 6})};
@@ -470,7 +470,7 @@ TEST(Lease, AnOlderActorBringsAKeptDateForward) {
 }
 
 TEST(Form, WaitsForTheDueOnesAndNamesTheirStep) {
-  const Budget budget = budget_of(2, 2);
+  const Budget budget = lookahead_budget(2, 2);
   BudgetState state{
       .next_step = StepId{5}, .dated = dues({5, 6, 6, 6, 6, 7}), .scored = dues({6, 6, 6, 6, 7})};
   EXPECT_EQ(form_verdict(budget, state), FormVerdict::kDueNotScored);
