@@ -31,7 +31,7 @@ class Turns : public testing::Test {
     return now - begin;
   }
   // Whether no handler is under way. The last one that told of its end may be ending still.
-  bool all_end() const {
+  bool all_end() {
     const Time limit = steady_now() + 10s;
     while (watch.hung(now) && steady_now() < limit) std::this_thread::yield();
     return !watch.hung(now);
