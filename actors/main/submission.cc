@@ -83,12 +83,15 @@ NextExchange next_exchange(const controller::JobShape& shape, const fs::path& ru
                            std::int64_t earlier_rows) {
   if (!trains(shape)) return {};
   if (!job::has_begun(run_dir)) return {.follows = true};
+  const auto last_row = runs::RunJournal::last_row_of(run_dir.string());
+  if (!last_row) return {.earlier_rows = earlier_rows};
+  // A power cut has taken rows, and with them perhaps an attempt that has told actors things. The
+  // next one takes their numbers.
+  if (*last_row < earlier_rows) return {.earlier_rows = *last_row};
+  // An exchange's first event is the beginning of its attempt.
+  if (*last_row == earlier_rows) return {.follows = true, .earlier_rows = earlier_rows};
   const auto journal = runs::RunJournal::open_to_read(run_dir.string());
   if (!journal) return {.earlier_rows = earlier_rows};
-  const auto last_row = journal->last_row();
-  if (!last_row) return {.earlier_rows = earlier_rows};
-  // An exchange's first event is the beginning of its attempt.
-  if (*last_row <= earlier_rows) return {.follows = true, .earlier_rows = earlier_rows};
   const NextExchange another{.earlier_rows = *last_row};
   exchange::RunReplay run;
   const auto read = journal->read_from_image(

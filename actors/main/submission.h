@@ -32,8 +32,8 @@ struct NextExchange {
 };
 // `earlier_rows`: those of attempts that were over when the job was submitted. An attempt is not
 // followed, and another one begins, if its journal contradicts its own hashes, if a payload is
-// missing, or if its settings are those of another job. One that has ended is followed to its
-// result.
+// missing, if its settings are those of another job, or if the journal has lost some of the earlier
+// rows. One that has ended is followed to its result.
 NextExchange next_exchange(const controller::JobShape& shape, const std::filesystem::path& run_dir,
                            std::int64_t earlier_rows);
 

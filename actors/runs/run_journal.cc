@@ -347,14 +347,14 @@ Result<exchange::GroupHistory> RunJournal::history_to(std::int64_t seq) const {
   return history;
 }
 
-Result<std::int64_t> RunJournal::last_row() const {
-  return number_from(*database_, "SELECT coalesce(max(seq), 0) FROM events");
-}
-
 Result<std::int64_t> RunJournal::last_row_of(const std::string& run_dir) {
-  const auto journal = open_to_read(run_dir);
-  if (!journal) return journal.error();
-  return journal->last_row();
+  const std::string path = run_dir + kFile;
+  const auto database = sqlite::Sqlite::open_to_read(path);
+  if (!database) return database.error();
+  const auto empty = is_new(**database, path);
+  if (!empty) return empty.error();
+  if (*empty) return 0;
+  return number_from(**database, "SELECT coalesce(max(seq), 0) FROM events");
 }
 
 Result<bool> RunJournal::has_earlier_attempt() const {

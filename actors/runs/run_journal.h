@@ -52,9 +52,9 @@ class RunJournal {
                                  const exchange::FileLimits& limits = {});
   // Whether open() would take the journal of a run that is to go on. Writes nothing.
   static Result<void> check(const std::string& run_dir);
-  // The number of the last row; 0: there is none.
-  Result<std::int64_t> last_row() const;
-  static Result<std::int64_t> last_row_of(const std::string& run_dir);  // as open_to_read()'s
+  // The number of the last row; 0: there is none, also where its writer died before it had made
+  // the tables. Errors as those of check().
+  static Result<std::int64_t> last_row_of(const std::string& run_dir);
   // Whether there are rows of an attempt before the newest. Reads the whole table.
   Result<bool> has_earlier_attempt() const;
   // Opens the journal for reading alone: nothing is written.

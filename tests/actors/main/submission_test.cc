@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "actors/main/job_shape.h"
 #include "actors/main/roles/role_config.h"
 #include "actors/runs/run_files.h"
@@ -135,6 +137,24 @@ TEST_F(Predecessor, ThatIsNotFollowedIsEarlierFromThenOn) {
   EXPECT_FALSE(next(another.earlier_rows).before.has_value());
   journal(budget_of(spec_), 3);
   EXPECT_TRUE(next(another.earlier_rows).before.has_value());
+}
+
+// The run had ended and its user went on with it, when a power cut took the newest rows: its number
+// of rows is what the journal has now, which the rows of the attempt that begins come after.
+TEST_F(Predecessor, WhoseJournalHasLostRowsIsNot) {
+  journal(budget_of(spec_), 5);
+  const std::int64_t rows = runs::RunJournal::last_row_of(run_.string()).value();
+  const NextExchange another = next(rows + 8);
+  EXPECT_FALSE(another.follows) << "actors may have been told things by an attempt that is lost";
+  EXPECT_EQ(another.earlier_rows, rows);
+  journal(budget_of(spec_), 3);
+  EXPECT_TRUE(next(another.earlier_rows).before.has_value());
+}
+
+TEST_F(Predecessor, ThatHasNotMadeItsTablesHasToldNobodyAnything) {
+  std::ofstream(run_ / "journal.sqlite").close();
+  EXPECT_TRUE(next().follows);
+  EXPECT_FALSE(is_followed());
 }
 
 TEST_F(Predecessor, OfAnotherJobsSettingsIsNot) {

@@ -6,6 +6,7 @@
 #include <sqlite3.h>
 
 #include <filesystem>
+#include <fstream>
 #include <set>
 
 #include "actors/exchange/journal_rows.h"
@@ -130,9 +131,17 @@ TEST_F(RunJournalTest, AJournalOfAnotherSchemaIsRefusedByName) {
     EXPECT_NE(refused.error().message.find("schema 1"), std::string::npos);
     EXPECT_EQ(refused.error().where, path);
     EXPECT_EQ(RunJournal::check(run_.string()).error().message, refused.error().message);
+    EXPECT_EQ(RunJournal::last_row_of(run_.string()).error().message, refused.error().message);
   }
   EXPECT_EQ(rows("SELECT name FROM sqlite_master").size(), 1u)
       << "a refused journal is not touched";
+}
+
+// A run whose writer died before it had made the tables can be resumed as any other.
+TEST_F(RunJournalTest, AnEmptyFileIsAJournalWithoutRows) {
+  std::ofstream(run_ / "journal.sqlite").close();
+  EXPECT_TRUE(RunJournal::check(run_.string()));
+  EXPECT_EQ(RunJournal::last_row_of(run_.string()).value(), 0);
 }
 
 // Steps of a trip that many groups take at one moment, by several holders.
