@@ -108,15 +108,16 @@ bool goes_on(const ControllerState& state, const JobRecord& job, const ActorStar
          std::ranges::all_of(started.ranks, can_be);
 }
 
+void note_former(JobRecord& job, const ActorStarted& started) {
+  for (const RankPlaced& rank : started.ranks) job.former_nodes.insert(rank.node);
+  job.former.push_back(
+      {.actor = started.actor, .incarnation = started.incarnation, .how = ActorEnd::kReplaced});
+}
+
 void restore_actor(Turn& turn, JobRecord& job, const DurableState::Actor& known) {
   const ActorStarted& started = known.started;
   const bool here = goes_on(turn.state, job, started);
-  if (!here) {
-    for (const RankPlaced& rank : started.ranks) job.former_nodes.insert(rank.node);
-    job.former.push_back(
-        {.actor = started.actor, .incarnation = started.incarnation, .how = ActorEnd::kReplaced});
-    return;
-  }
+  if (!here) return note_former(job, started);
   if (known.finished && !job.actors.contains(started.actor))
     return turn.remember(ActorEnded{
         .actor = started.actor, .incarnation = started.incarnation, .how = ActorEnd::kDropped});
@@ -202,6 +203,10 @@ void meet_actor(Turn& turn, JobRecord& job, ActorRecord& actor, const std::strin
 }
 
 }  // namespace
+
+void note_former(const ControllerState& state, JobRecord& job) {
+  for (const auto& [name, known] : state.durable.actors_of(job.id)) note_former(job, known.started);
+}
 
 void restore(Turn& turn, JobRecord& job) {
   restore_deaths(turn, job);

@@ -15,6 +15,10 @@ namespace tandem::controller {
 // have finished, their deaths, and its outcome if it has one.
 void restore(Turn& turn, JobRecord& job);
 
+// What is remembered of actors of a job that was just submitted: it was not taken up, and they are
+// of an attempt at its run that is over.
+void note_former(const ControllerState& state, JobRecord& job);
+
 // The node was not up before: what it tells of its ranks is compared with the records. Ranks that
 // it does not have any more are gone; ranks that nobody wants are told to end (unwanted.h).
 void meet_ranks(Turn& turn, NodeRecord& node, const node::NodeUp& up);

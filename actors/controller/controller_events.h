@@ -26,7 +26,8 @@ struct SubmitJob {
   std::string id;                 // free, chosen by the caller
   std::string run_dir;            // exists
   std::int64_t submitted_ms = 0;  // since 1970
-  Earlier earlier = {};           // of a run that is resumed
+  // Of a run that is resumed, its rows; of a job that is taken up, what it remembers.
+  Earlier earlier = {};
 };
 // The jobs of the controller before this one, in their order. None of them is refused, since no
 // node may be back yet; they wait for the nodes of that time.

@@ -81,7 +81,8 @@ void scale_down(Turn& turn, JobRecord& job, const messages::Role& role) {
 }
 
 // A job with all of its actors, which wait for room.
-JobRecord& add_job(Turn& turn, const SubmitJob& submit, JobShape shape, Time created) {
+JobRecord& add_job(Turn& turn, const SubmitJob& submit, const Earlier& earlier, JobShape shape,
+                   Time created) {
   JobRecord job{.id = submit.id,
                 .shape = std::move(shape),
                 .run_dir = submit.run_dir,
@@ -98,7 +99,7 @@ JobRecord& add_job(Turn& turn, const SubmitJob& submit, JobShape shape, Time cre
                  .yaml = kept.shape.yaml,
                  .submitted_ms = submit.submitted_ms,
                  .wanted = {},
-                 .earlier = submit.earlier};
+                 .earlier = earlier};
   for (const auto& [role, replicas] : kept.desired) taken.wanted[name(role)] = replicas;
   turn.remember(std::move(taken));
   for (const messages::Role& role : kept.shape.roles)
@@ -146,7 +147,9 @@ Result<void> take(Turn& turn, const SubmitJob& submit) {
                    "", "to stop it: tandem cancel " + submit.id};
     forget_job(state, submit.id);  // its run is resumed
   }
-  const JobRecord& job = add_job(turn, submit, *std::move(shape), turn.now);
+  const Earlier earlier{.rows = submit.earlier.rows, .incarnations = state.incarnation_last};
+  JobRecord& job = add_job(turn, submit, earlier, *std::move(shape), turn.now);
+  note_former(state, job);
   turn.announce(job, "submitted");
   return {};
 }
@@ -163,9 +166,9 @@ void take(Turn& turn, const TakeUpJobs& taken) {
   for (const auto& [submit, age, follows] : taken.jobs) {
     JobShape shape = settled(turn.state, submit.shape);
     shape.memory_options.clear();
-    SubmitJob again = submit;
-    if (!follows) again.earlier.incarnations = turn.state.durable.incarnation_last();
-    JobRecord& job = add_job(turn, again, std::move(shape), turn.now + (-age));
+    Earlier earlier = submit.earlier;
+    if (!follows) earlier.incarnations = turn.state.incarnation_last;
+    JobRecord& job = add_job(turn, submit, earlier, std::move(shape), turn.now + (-age));
     turn.announce(job, job.shape.resume_dir ? "taken up by a new controller, where it stopped"
                                             : "taken up by a new controller");
     job.follows = follows;

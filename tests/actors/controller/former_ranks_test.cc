@@ -154,5 +154,30 @@ TEST(FormerRanks, OfAnEarlierAttemptAreNotAdopted_CC1) {
   EXPECT_TRUE(fourth.told_to_end.empty());
 }
 
+// Its user resumes it, and the controller dies before the ranks of the attempt before have ended.
+TEST(FormerRanks, OfAJobThatWasNotTakenUpAreNotAdoptedOnceItIsResumed_CC1) {
+  World before;
+  before.node("a", 4);
+  const std::string job = before.submit(shape_of(1)), learner = job + "/learner/0";
+  before.all_ready(job);
+  World second(2, before);
+  second.must(TakeUpJobs{.jobs = {}, .left = {{job, "its data are gone"}}});
+  second.node_back("a");
+  JobShape shape = shape_of(1);
+  shape.resume_dir = "runs/" + job;
+  second.must(SubmitJob{shape, job, "runs/" + job, 0, {.rows = 30}});
+  EXPECT_EQ(second.state(job), JobState::kQueued);
+  World third(3, second);
+  TakeUpJobs taken = jobs_of(second);
+  EXPECT_EQ(taken.jobs.front().job.earlier.rows, 30);
+  taken.jobs.front().follows = true;
+  third.must(taken);
+  third.node_back("a");
+  EXPECT_EQ(third.alive, before.alive) << "nothing is started before the last of them has ended";
+  third.obey();
+  third.all_ready(job);
+  EXPECT_GT(third.record(learner).incarnation, before.record(learner).incarnation);
+}
+
 }  // namespace
 }  // namespace tandem::controller
