@@ -318,15 +318,21 @@ void take(Turn& turn, const JournalNews& news) {
 
 void await_nodes(Turn& turn) {
   ControllerState& state = turn.state;
+  // Where ranks may live that no job has adopted. A job that is not taken up may be resumed.
+  std::set<std::string> with_former;
+  for (const auto& [id, job] : state.jobs)
+    with_former.insert(job.former_nodes.begin(), job.former_nodes.end());
+  for (const auto& [name, actor] : state.durable.actors())
+    if (!state.jobs.contains(job_of_actor(name)))
+      for (const RankPlaced& rank : actor.started.ranks) with_former.insert(rank.node);
   // A node that was lost may have ranks all the same: those that its agent left behind.
   std::set<std::string> former = state.durable.nodes();
-  for (const auto& [id, job] : state.jobs)
-    former.insert(job.former_nodes.begin(), job.former_nodes.end());
+  former.insert(with_former.begin(), with_former.end());
   for (const std::string& node : former) {
     const auto known = state.nodes.find(node);
     if (known == state.nodes.end() || !known->second.up) state.nodes_awaited[node];
   }
-  if (state.jobs.empty()) {
+  if (state.jobs.empty() && with_former.empty()) {
     for (const auto& [node, until] : std::exchange(state.nodes_awaited, {}))
       turn.remember(NodeLeft{node});
     return;
@@ -335,10 +341,7 @@ void await_nodes(Turn& turn) {
   turn.send(WakeAt{*state.nodes_return_until});
   for (auto& [node, until] : state.nodes_awaited) {
     known_node(turn, node);
-    const bool has_former_ranks = std::ranges::any_of(state.jobs, [&name = node](const auto& job) {
-      return job.second.former_nodes.contains(name);
-    });
-    until = has_former_ranks ? turn.now + state.away_max() : *state.nodes_return_until;
+    until = with_former.contains(node) ? turn.now + state.away_max() : *state.nodes_return_until;
     turn.send(WakeAt{until});
   }
 }

@@ -326,7 +326,10 @@ void Exchange::carry_out(actor::Context& cx, const TakeUpRun& effect) {
 void Exchange::carry_out(actor::Context& cx, EndRun effect) {
   const auto run = std::make_shared<EndRun>(std::move(effect));
   keep(
-      cx, [this, run] { return run->result ? record_.result(*run->result) : Result<void>{}; },
+      cx,
+      [this, run] {
+        return run->result && !record_.has_result() ? record_.result(*run->result) : Result<void>{};
+      },
       [this, run](actor::Context&, const Result<void>& written) {
         if (!written && run->ended.outcome == messages::JobOutcome::kSucceeded) {
           run->ended.outcome = messages::JobOutcome::kFailed;

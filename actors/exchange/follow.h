@@ -1,7 +1,7 @@
 // An exchange that follows another one, which has died alone: the learner, rollouts and rewards
 // work on. The state is that of the journal's end. A peer is away until it has said what it holds;
 // it is told nothing and given no work before. Evaluations that were under way begin anew. Where
-// the run has ended, its result is written again, and the controller told, who may not know.
+// the run has ended, its result is written if there is none, and the controller told.
 //
 //   EX-8  A group that a living actor holds is not given to another, and a step that the learner
 //         has trained, or is training, is not trained again.

@@ -51,6 +51,8 @@ class RunRecord {
   // The checkpoint of this step is the best one now.
   virtual Result<void> name_best(StepId step) = 0;
   virtual Result<void> result(const std::string& json) = 0;
+  // result() has been called since the run began or was taken up, also by an exchange before.
+  virtual bool has_result() const = 0;
   // What the events come to that earlier incarnations of the run journalled. Errors: a journal that
   // is damaged, or of another schema.
   virtual Result<GroupHistory> history() = 0;

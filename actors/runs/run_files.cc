@@ -223,6 +223,12 @@ Result<void> RunFiles::result(const std::string& text) {
   return write_file_atomic(run_dir_ + "/result.json", text + "\n");
 }
 
+// One of an attempt before is set aside once the run is taken up.
+bool RunFiles::has_result() const {
+  std::error_code none;
+  return std::filesystem::exists(run_dir_ + "/result.json", none);
+}
+
 Result<exchange::GroupHistory> RunFiles::history() { return journal_.history(); }
 
 }  // namespace tandem::runs

@@ -67,6 +67,7 @@ class RunFiles final : public exchange::RunRecord {
   std::vector<std::string> take_warnings() override { return std::exchange(warnings_, {}); }
   Result<void> name_best(StepId step) override;
   Result<void> result(const std::string& json) override;
+  bool has_result() const override;
   Result<exchange::GroupHistory> history() override;
 
  private:

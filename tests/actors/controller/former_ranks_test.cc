@@ -179,5 +179,24 @@ TEST(FormerRanks, OfAJobThatWasNotTakenUpAreNotAdoptedOnceItIsResumed_CC1) {
   EXPECT_GT(third.record(learner).incarnation, before.record(learner).incarnation);
 }
 
+TEST(FormerRanks, OfAJobThatWasNotTakenUpAreWaitedForOnTheirNode_CC1) {
+  World before;
+  before.node("a", 4);
+  const std::string job = before.submit(shape_of(1)), learner = job + "/learner/0";
+  before.all_ready(job);
+  World second(2, before);
+  second.must(TakeUpJobs{.jobs = {}, .left = {{job, "its data are gone"}}});
+  second.must(SubmitJob{shape_of(1), job, "runs/" + job});
+  second.node("b", 4);
+  EXPECT_STREQ(second.reason(learner), "WaitingForNodes");
+  second.now = second.now + kNodesReturn;
+  second.must(Tick{});
+  EXPECT_STREQ(second.reason(learner), "WaitingForNodes");
+  second.now = second.now + node::kNodeGraceDefault + link::kGraceMargin;
+  std::erase_if(second.alive, [](const auto& rank) { return rank.second == "a"; });
+  second.must(Tick{});
+  EXPECT_EQ(second.state_of(learner), ActorState::kStarting);
+}
+
 }  // namespace
 }  // namespace tandem::controller

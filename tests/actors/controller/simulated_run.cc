@@ -196,6 +196,7 @@ Result<bool> MemoryRecord::metrics(const std::string& json_line) {
 
 Result<void> MemoryRecord::take_up(const std::string& yaml) {
   job_yaml = yaml;
+  result_json.reset();  // it is set aside
   return {};
 }
 

@@ -92,6 +92,7 @@ class MemoryRecord final : public exchange::RunRecord {
   std::vector<std::string> take_warnings() override { return std::exchange(warnings, {}); }
   Result<void> name_best(StepId step) override;
   Result<void> result(const std::string& json) override;
+  bool has_result() const override { return result_json.has_value(); }
   Result<exchange::GroupHistory> history() override;
 
   bool lacks_room() const { return now_ms && now_ms() < full_until_ms; }

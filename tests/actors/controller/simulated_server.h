@@ -61,6 +61,7 @@ class MortalRecord final : public exchange::RunRecord {
   std::vector<std::string> take_warnings() override;
   Result<void> name_best(StepId step) override;
   Result<void> result(const std::string& text) override;
+  bool has_result() const override { return record_.has_result(); }
   Result<exchange::GroupHistory> history() override;
 
  private:

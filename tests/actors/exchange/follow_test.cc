@@ -358,6 +358,9 @@ TEST_F(Following, ARunThatHasEndedIsFollowedToItsResult) {
     for (const char* same : {"state", "message", "steps", "ledger", "staleness", "weights_sha256"})
       EXPECT_EQ(again[same], result[same]) << same;
     EXPECT_EQ(stage.record.events.size(), events) << "nothing is left to decide";
+    stage.record.result_json = "{}";
+    stage.follow();
+    EXPECT_EQ(stage.record.result_json, "{}") << "one that was written stays";
     stage.tell(LearnerBack{.from = kLearner, .step = StepId{0}, .training = {}, .source = {}});
     stage.tell(back(kRollout, PolicyVersion{0}));
     EXPECT_TRUE(stage.refused.empty());
