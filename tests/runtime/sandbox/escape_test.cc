@@ -2,8 +2,9 @@
 //
 // A program that wants to leave, or to harm the machine, makes each attack (attacks.cc) first
 // without a sandbox, where it can be made, and it must work there; in the sandbox it must fail. The
-// rows are the plans that a machine may come to, for root and for another user. A row that this
-// machine or user cannot make is skipped, and says so.
+// rows are the plans that a machine may come to, for root and for another user: whoever runs the
+// test, or `nobody` where that is root. A row that this machine or user cannot make is skipped, and
+// says so.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -14,6 +15,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -43,6 +45,21 @@ void write_text(const fs::path& path, const std::string& text, mode_t mode) {
   chmod(path.c_str(), mode);
 }
 
+// A program of the system's that gives us the rights of root, or "".
+std::string setuid_program_of_system() {
+  if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 0) return "";
+  for (const char* path :
+       {"/usr/bin/su", "/usr/bin/passwd", "/usr/bin/mount", "/bin/umount", "/usr/bin/chsh"}) {
+    struct stat file {};
+    struct statvfs mounted {};
+    if (stat(path, &file) == 0 && file.st_uid == 0 && (file.st_mode & S_ISUID) != 0 &&
+        access(path, X_OK) == 0 && statvfs(path, &mounted) == 0 &&
+        (mounted.f_flag & ST_NOSUID) == 0)
+      return path;
+  }
+  return "";
+}
+
 // The targets of the attacks: a state folder with a token and sockets, a job's folder with a script
 // and a run folder, and ports of this machine.
 class World {
@@ -59,8 +76,7 @@ class World {
     for (const char* file : {"job/script", "job/spare"}) write_text(root_ / file, "#", 0666);
     fs::create_symlink("../state/token", root_ / "job/link");
     fs::copy_file(TANDEM_ATTACKS, program());
-    fs::copy_file(TANDEM_ATTACKS, root_ / "job/setuid_attacks");
-    chmod((root_ / "job/setuid_attacks").c_str(), 04755);
+    make_setuid_program();
     setenv("TMPDIR", (root_ / "temporary").c_str(), 1);  // of scratch folders of the machine's
     listen_at_path(SOCK_STREAM, "state/agent.sock");
     listen_at_path(SOCK_DGRAM, "state/datagrams.sock");
@@ -77,6 +93,7 @@ class World {
   fs::path scratch() const { return root_ / "scratch"; }
   fs::path secret() const { return root_ / "state/token"; }
   bool has_scratch_left() const { return !fs::is_empty(root_ / "temporary"); }
+  bool has_setuid_program() const { return !setuid_.empty(); }
   fs::path link_folder() const { return root_ / "link"; }
   Profile profile() const {
     return {.memory_bytes = 256u << 20,
@@ -98,10 +115,24 @@ class World {
             "link=" + (root_ / "link/socket").string(),
             "abstract=" + root_.filename().string(),
             "tcp=" + std::to_string(port_),
+            "setuid=" + setuid_,
+            "preload=" + preload_,
             "fd=" + std::to_string(kInheritedFd)};
   }
 
  private:
+  // Only root can make one that gives rights.
+  void make_setuid_program() {
+    if (geteuid() == 0) {
+      setuid_ = root_ / "job/setuid_attacks";
+      fs::copy_file(TANDEM_ATTACKS, setuid_);
+      chmod(setuid_.c_str(), 04755);
+    } else {
+      setuid_ = setuid_program_of_system();
+      preload_ = root_ / "job/gains_nothing";
+      fs::copy_file(TANDEM_GAINS_NOTHING, preload_);
+    }
+  }
   void keep(OwnedFd fd) { open_.push_back(std::move(fd)); }
   void listen_at(int type, const sockaddr_un& address, socklen_t size) {
     OwnedFd fd(socket(AF_UNIX, type | SOCK_CLOEXEC, 0));
@@ -139,6 +170,7 @@ class World {
   }
 
   fs::path root_;
+  std::string setuid_, preload_;  // of run_setuid_program
   int port_ = 0;
   std::vector<OwnedFd> open_;
 };
@@ -224,6 +256,10 @@ class Row {
     std::istringstream list(output_of({world_.program(), "list"}));
     for (std::string name, outside; list >> name >> outside;) {
       if (outside == "act") continue;
+      if (name == "run_setuid_program" && !world_.has_setuid_program()) {
+        skipped_ = "; " + name + " is skipped: no program here gives the rights of root";
+        continue;
+      }
       const bool must_work = outside == "all" || (outside == "root" && geteuid() == 0);
       if (must_work && !works_outside(name)) fault(name, "does not work outside a sandbox");
       if (plan_.layers.namespaces == Namespaces::kNone && kNeedOwnFiles.contains(name)) continue;
@@ -264,6 +300,7 @@ class Row {
   }
   int held() const { return held_; }
   int proven() const { return proven_; }
+  const std::string& skipped() const { return skipped_; }  // and why
 
  private:
   static constexpr int kAttacksAtLeast = 40;
@@ -323,10 +360,17 @@ class Row {
   Plain victim_;
   std::vector<std::string> arguments_;
   std::ostringstream faults_;
+  std::string skipped_;
   int held_ = 0, proven_ = 0;
 };
 
 enum class Files { kOwn, kOfMachine };
+enum class User { kRoot, kOther };
+
+uid_t uid_of(User user) {
+  if (user == User::kRoot) return 0;
+  return geteuid() == 0 ? kNobody : geteuid();
+}
 
 // What a child says, as that user; or "SKIP" and why.
 std::string as_user(uid_t uid, const std::function<std::string()>& work) {
@@ -357,7 +401,7 @@ std::string as_user(uid_t uid, const std::function<std::string()>& work) {
 struct Case {
   const char* name;
   SandboxMode mode;
-  uid_t uid;
+  User user;
   Files files = Files::kOwn;
   int landlock_abi_max = 100;  // as on an older kernel
   bool link = false;           // the program may connect to a socket
@@ -383,16 +427,17 @@ std::string try_case(const World& world, const Case& c,
   Row row(world, *plan, profile);
   const std::string faults = work(row);
   if (row.held() > 0)
-    std::printf("[          ] %s: %d attacks fail, %d of them work without a sandbox; %s\n", c.name,
-                row.held(), row.proven(), text(layers).c_str());
+    std::printf("[          ] %s: %d attacks fail, %d of them work without a sandbox%s; %s\n",
+                c.name, row.held(), row.proven(), row.skipped().c_str(), text(layers).c_str());
   std::fflush(stdout);
   return faults;
 }
 
 void expect_no_faults(const Case& c, const std::function<std::string(Row&)>& work) {
-  if (c.uid != geteuid() && geteuid() != 0) GTEST_SKIP() << "only root can be another user";
+  const uid_t uid = uid_of(c.user);
+  if (uid == 0 && geteuid() != 0) GTEST_SKIP() << "a row of root's";
   const World world;
-  const std::string faults = as_user(c.uid, [&] { return try_case(world, c, work); });
+  const std::string faults = as_user(uid, [&] { return try_case(world, c, work); });
   if (faults.starts_with("SKIP")) GTEST_SKIP() << faults;
   EXPECT_EQ(faults, "");
 }
@@ -409,16 +454,17 @@ TEST_P(Escape, EachAbuseEndsAndLeavesNothing_XB2_XB6_XB5_XB8) {
 }
 
 constexpr auto kStrict = SandboxMode::kStrict, kAuto = SandboxMode::kAuto;
+constexpr auto kRoot = User::kRoot, kOther = User::kOther;
 INSTANTIATE_TEST_SUITE_P(
     All, Escape,
-    testing::Values(Case{"RootStrict", kStrict, 0}, Case{"RootAuto", kAuto, 0},
-                    Case{"RootAutoWithoutNamespaces", kAuto, 0, Files::kOfMachine},
-                    Case{"AUserStrict", kStrict, kNobody}, Case{"AUserAuto", kAuto, kNobody},
-                    Case{"AUserAutoWithoutLandlock", kAuto, kNobody, Files::kOwn, 0},
-                    Case{"AUserAutoWithoutNamespaces", kAuto, kNobody, Files::kOfMachine},
-                    Case{"AUserAutoWithOldLandlock", kAuto, kNobody, Files::kOfMachine, 5},
-                    Case{"RootStrictWithALink", kStrict, 0, Files::kOwn, 100, true},
-                    Case{"AUserAutoWithALink", kAuto, kNobody, Files::kOwn, 100, true}),
+    testing::Values(Case{"RootStrict", kStrict, kRoot}, Case{"RootAuto", kAuto, kRoot},
+                    Case{"RootAutoWithoutNamespaces", kAuto, kRoot, Files::kOfMachine},
+                    Case{"AUserStrict", kStrict, kOther}, Case{"AUserAuto", kAuto, kOther},
+                    Case{"AUserAutoWithoutLandlock", kAuto, kOther, Files::kOwn, 0},
+                    Case{"AUserAutoWithoutNamespaces", kAuto, kOther, Files::kOfMachine},
+                    Case{"AUserAutoWithOldLandlock", kAuto, kOther, Files::kOfMachine, 5},
+                    Case{"RootStrictWithALink", kStrict, kRoot, Files::kOwn, 100, true},
+                    Case{"AUserAutoWithALink", kAuto, kOther, Files::kOwn, 100, true}),
     [](const auto& one) { return one.param.name; });
 
 }  // namespace
