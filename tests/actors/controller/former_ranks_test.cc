@@ -9,15 +9,37 @@
 namespace tandem::controller {
 namespace {
 
+// A job that trains, and has a program of its own, works on node "a"; returns its id.
+std::string job_with_program(World& world, double cpus) {
+  world.node("a", 4);
+  JobShape shape = shape_of(cpus);
+  add_program(shape, "counter", 1);
+  const std::string job = world.submit(shape);
+  world.all_ready(job);
+  return job;
+}
+
+// A job that trains works on node "a"; the next controller does not take it up.
+class NotTakenUp : public testing::Test {
+ protected:
+  NotTakenUp() { second.must(TakeUpJobs{.jobs = {}, .left = {{job, "its data are gone"}}}); }
+
+  World before;
+  const std::string job = [this] {
+    before.node("a", 4);
+    const std::string id = before.submit(shape_of(1));
+    before.all_ready(id);
+    return id;
+  }();
+  const std::string learner = job + "/learner/0";
+  World second{2, before};
+};
+
 // The program of the job lives and is adopted, so that the job is not queued; its learner, rollout
 // and reward are to start anew, and may still live on the node that is not back.
 TEST(FormerRanks, ActorsThatStartAnewWaitForTheNodesWhereTheyMayLive_CC1) {
   World before;
-  before.node("a", 4);
-  JobShape shape = shape_of(1);
-  add_program(shape, "counter", 1);
-  const std::string job = before.submit(shape);
-  before.all_ready(job);
+  const std::string job = job_with_program(before, 1);
   before.node("b", 4);
   World after(2, before);
   after.must(jobs_of(before));
@@ -96,11 +118,7 @@ TEST(FormerRanks, ANodeWhereFormerRanksMayLiveIsWaitedForByEachControllerThatCom
 
 TEST(FormerRanks, EndBeforeTheirActorsStartAgain) {
   World before;
-  before.node("a", 4);
-  JobShape shape = shape_of(0.5);
-  add_program(shape, "counter", 1);
-  const std::string job = before.submit(shape);
-  before.all_ready(job);
+  const std::string job = job_with_program(before, 0.5);
   World after(2, before);
   after.must(jobs_of(before));
   EXPECT_TRUE(after.exchanges.contains(job)) << "a program works on, so that the job has started";
@@ -120,11 +138,7 @@ TEST(FormerRanks, EndBeforeTheirActorsStartAgain) {
 // one have ended; the third one follows that attempt, and adopts its actors alone.
 TEST(FormerRanks, OfAnEarlierAttemptAreNotAdopted_CC1) {
   World before;
-  before.node("a", 4);
-  JobShape shape = shape_of(0.5);
-  add_program(shape, "counter", 1);
-  const std::string job = before.submit(shape), learner = job + "/learner/0";
-  before.all_ready(job);
+  const std::string job = job_with_program(before, 0.5), learner = job + "/learner/0";
   World second(2, before);
   TakeUpJobs another = jobs_of(before);
   another.jobs.front().job.earlier.rows = 30;
@@ -155,13 +169,7 @@ TEST(FormerRanks, OfAnEarlierAttemptAreNotAdopted_CC1) {
 }
 
 // Its user resumes it, and the controller dies before the ranks of the attempt before have ended.
-TEST(FormerRanks, OfAJobThatWasNotTakenUpAreNotAdoptedOnceItIsResumed_CC1) {
-  World before;
-  before.node("a", 4);
-  const std::string job = before.submit(shape_of(1)), learner = job + "/learner/0";
-  before.all_ready(job);
-  World second(2, before);
-  second.must(TakeUpJobs{.jobs = {}, .left = {{job, "its data are gone"}}});
+TEST_F(NotTakenUp, HasNoActorsToAdoptOnceItIsResumed_CC1) {
   second.node_back("a");
   JobShape shape = shape_of(1);
   shape.resume_dir = "runs/" + job;
@@ -179,13 +187,7 @@ TEST(FormerRanks, OfAJobThatWasNotTakenUpAreNotAdoptedOnceItIsResumed_CC1) {
   EXPECT_GT(third.record(learner).incarnation, before.record(learner).incarnation);
 }
 
-TEST(FormerRanks, OfAJobThatWasNotTakenUpAreWaitedForOnTheirNode_CC1) {
-  World before;
-  before.node("a", 4);
-  const std::string job = before.submit(shape_of(1)), learner = job + "/learner/0";
-  before.all_ready(job);
-  World second(2, before);
-  second.must(TakeUpJobs{.jobs = {}, .left = {{job, "its data are gone"}}});
+TEST_F(NotTakenUp, HasFormerRanksThatAreWaitedForOnTheirNode_CC1) {
   second.must(SubmitJob{shape_of(1), job, "runs/" + job});
   second.node("b", 4);
   EXPECT_STREQ(second.reason(learner), "WaitingForNodes");
