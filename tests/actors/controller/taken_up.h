@@ -1,4 +1,4 @@
-// What a controller takes up of the world that the one before it has left.
+// For tests of a controller that follows one that died: the jobs that it finds.
 #pragma once
 
 #include <chrono>
