@@ -1,4 +1,4 @@
-// Rate matching: how many rollout instances a trainer needs, and the cost of too few or too many.
+// Rate matching: how many rollouts a trainer needs, and the cost of too few or too many.
 //
 // First-order arithmetic of steady states, from measured rates (tokens per second). These are rules
 // of thumb, not benchmarks: the headroom lowers nominal throughput to allow for pauses while
@@ -7,6 +7,9 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
+
+#include "scheduler/fleet/fleet_rates.h"
 
 namespace tandem::scheduler {
 
@@ -37,5 +40,38 @@ struct Replicas {
 };
 double completions_per_s(const Replicas& replicas);
 double seconds_to_complete(const Replicas& replicas, std::int64_t completions);
+
+// The two pools as the arithmetic sees them.
+struct FleetModel {
+  std::vector<double> rollouts_per_s;  // tokens per second of each rollout at work; at least one
+  double pause_fraction = 0;           // of a rollout's time, for installs; in [0, 1)
+  double generated_per_trained = 1;    // tokens generated per token trained
+  double step_seconds = 0;             // the trainer's, without waits for samples
+  double step_tokens = 0, completions_per_step = 0;
+  // Rollouts generate while the trainer trains (async.max_staleness > 0); otherwise each waits for
+  // the other in turn.
+  bool overlaps = true;
+};
+// `pause_fraction` is the mean of the rollouts'. Rates without rollouts or steps are no model
+// (CHECKed).
+FleetModel model_of(const FleetRates& rates, bool overlaps);
+
+// The rates of the two pools as the formulas above have them: the mean rollout, its pauses and the
+// tokens that are generated in vain taken off.
+Rates rates_of(const FleetModel& model);
+
+struct SteadyState {
+  std::int64_t rollouts = 0;
+  double cycle_seconds = 0;  // from one step to the next
+  double trainer_idle_fraction = 0, rollout_idle_fraction = 0;
+  double backlog_per_s = 0;  // tokens per second by which an unbounded queue would grow
+  double completions_per_s = 0, steps_per_day = 0;
+};
+// Of so many rollouts: the first ones of the model where it has as many, and mean ones beyond.
+SteadyState steady_state(const FleetModel& model, std::int64_t rollouts);
+
+// The rollouts with which the trainer does not wait. Where nothing overlaps no number does that:
+// then it is the number of which one more would shorten the cycle by less than a twentieth.
+std::int64_t matched_rollouts(const FleetModel& model, double headroom = kSizingHeadroom);
 
 }  // namespace tandem::scheduler

@@ -1,0 +1,35 @@
+// The rates of a job's two pools, as a run has measured them over its newest steps (a window) or as
+// a user states them: what sizing.h computes with. Plain data; tokens are completion tokens.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tandem::scheduler {
+
+// One rollout over the window.
+struct RolloutRate {
+  std::string actor;            // "rollout/0"
+  double tokens_per_s = 0;      // generated per second of work of its engine; > 0
+  double busy_fraction = 0;     // of the window: its engine was at work
+  double install_fraction = 0;  // of the window: decoding paused while weights were installed
+};
+
+struct FleetRates {
+  std::int64_t steps = 0;             // committed in the window; > 0
+  double seconds = 0;                 // the length of the window; > 0
+  std::vector<RolloutRate> rollouts;  // by name; without those that generated nothing
+  // The learner's seconds per step, its waits for samples left out, and the tokens that it trained
+  // per step.
+  double step_seconds = 0, step_tokens = 0;
+  double completions_per_step = 0;
+  double generated_per_trained = 1;        // tokens generated per token trained
+  double install_seconds = 0;              // the mean pause of one install; 0: there was none
+  std::optional<double> prefix_hit_ratio;  // tokens found per token looked up; none: no look-ups
+  double trainer_idle_fraction = 0, rollout_idle_fraction = 0;  // measured in the window
+  std::int64_t rollout_deaths = 0;                              // in the window
+};
+
+}  // namespace tandem::scheduler
