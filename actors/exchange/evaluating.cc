@@ -244,10 +244,14 @@ void run_evaluations(Turn& turn) {
   }
   std::erase_if(turn.seen.evaluations,
                 [](const Evaluation& evaluation) { return evaluation.done(); });
-  for (const auto& [name, worker] : turn.facts.workers.rollouts())
-    if (!is_away(turn.view(), worker.who) &&
-        turn.seen.workers.by_actor[name].announced < turn.facts.versions.published)
+  // Both are in the order of names: a look-up for each rollout would cost more than all else here.
+  auto seen = turn.seen.workers.by_actor.begin();
+  for (const auto& [name, worker] : turn.facts.workers.rollouts()) {
+    while (seen != turn.seen.workers.by_actor.end() && seen->first < name) ++seen;
+    CHECK(seen != turn.seen.workers.by_actor.end());
+    if (!seen->second.away && seen->second.announced < turn.facts.versions.published)
       announce(turn, worker.who, turn.facts.versions.published);
+  }
 }
 
 void take(Turn& turn, messages::Evaluated evaluated) {

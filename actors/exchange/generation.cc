@@ -71,6 +71,7 @@ class Leasing {
     for (const GroupId group : flow_.suspects.isolated())
       if (flow_.ledger.find(group)->state == GroupState::kAdmitted) suspects_.push_back(group);
     if (const auto kept = kept_for_trial(turn.view())) closed_.insert(*kept);
+    if (flow_.suspects.all().empty() && turn.seen.evaluation_suspects.all().empty()) return;
     for (const auto& [name, rollout] : turn.facts.workers.rollouts())
       if (tries_alone(turn.view(), rollout)) closed_.insert(name);
   }

@@ -152,8 +152,10 @@ void extend_leases(Turn& turn, const ActorId& holder, Duration lease) {
 }
 
 void expire_leases(Turn& turn) {
+  const auto expired = turn.facts.flow.ledger.expired(turn.now);
+  if (expired.empty()) return;
   const std::vector<const WorkerFacts*> workers = turn.facts.workers.all();
-  for (const GroupId group : turn.facts.flow.ledger.expired(turn.now)) {
+  for (const GroupId group : expired) {
     const Incarnation holder = turn.facts.flow.ledger.find(group)->lease->holder;
     if (const WorkerFacts* const silent = silent_holder(turn.view(), workers, holder)) {
       extend_leases(turn, silent->who, turn.config.rollout_lease);

@@ -1,0 +1,65 @@
+// What a fleet would do: the production exchange (actors/exchange, with its ledger, leases and
+// staleness budget) runs a job in virtual time, on the simulated executor, against rollouts, a
+// learner and a reward actor that take as long as their costs say (rollout_model.h,
+// learner_model.h). The same inputs give the same forecast.
+//
+// Not modelled: evaluations, the warm start, deaths of the learner, the network, and what else
+// rollout_model.h names.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "actors/exchange/exchange_config.h"
+#include "actors/forecast/costs.h"
+#include "actors/forecast/lengths.h"
+#include "actors/forecast/rollout_model.h"
+
+namespace tandem::forecast {
+
+struct ForecastConfig {
+  // The job's. Its prompts and validation are replaced; evaluations are left out.
+  exchange::ExchangeConfig exchange;
+  std::vector<EngineCosts> rollouts;  // each rollout's; at least one
+  RolloutModelConfig rollout;         // `self` and `costs` are filled in for each
+  LearnerCosts learner;
+  double learner_threads = 1;
+  RewardCosts reward;
+  FailureCosts failures;
+  double host_cores = 0;  // as HostLoad's
+  Lengths lengths;
+  std::uint64_t seed = 0;
+  Duration limit = std::chrono::hours(24 * 365);  // of virtual time
+};
+
+// A committed step. Times are from the moment when the first version was published.
+struct ForecastStep {
+  double at_s = 0;
+  std::int64_t queue_depth = 0, oldest_age_steps = 0;
+  double trainer_idle_fraction = 0;  // of all steps so far
+};
+
+struct Forecast {
+  std::vector<ForecastStep> steps;
+  double seconds = 0;  // until the last step was committed
+  double trainer_idle_fraction = 0, rollout_idle_fraction = 0, install_fraction = 0;
+  double step_seconds = 0;  // the learner's, without waits
+  std::int64_t tokens_generated = 0, tokens_trained = 0;
+  // Trained completions by staleness in steps.
+  std::vector<std::pair<std::int64_t, std::int64_t>> staleness;
+  double staleness_mean = 0;
+  std::int64_t groups_trained = 0, groups_discarded = 0, rollout_deaths = 0;
+  nlohmann::json result;  // as result.json of a run
+};
+
+// Errors: kFailed where the job did not end well: the exchange's reason, or what it refused, which
+// is a fault of this program; kTimedOut beyond the limit. `progress` is called after each committed
+// step and may end the forecast by returning false (kFailed).
+Result<Forecast> forecast(const ForecastConfig& config,
+                          const std::function<bool(std::int64_t step)>& progress = {});
+
+}  // namespace tandem::forecast

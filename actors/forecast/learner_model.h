@@ -1,0 +1,88 @@
+// A learner and a reward actor in virtual time, by their costs: they speak the messages of real
+// ones (messages/learner.h, messages/reward.h). The learner's checkpoints are complete at once, and
+// it never dies.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "actors/forecast/costs.h"
+#include "actors/forecast/rollout_model.h"
+#include "actors/messages/learner.h"
+#include "actors/messages/reward.h"
+#include "runtime/actor/actor.h"
+#include "runtime/actor/context.h"
+
+namespace tandem::forecast {
+
+class LearnerModel {
+ public:
+  struct Begin {};
+  using Inbox = std::variant<Begin, messages::PublishInitial, messages::WarmStart,
+                             messages::TrainStep, messages::SaveCheckpoint>;
+
+  // `threads` of the host while it trains.
+  LearnerModel(ActorId self, LearnerCosts costs, double threads, SharedFleet shared,
+               actor::Ref<messages::LearnerEvents> exchange);
+  ~LearnerModel();
+
+  void handle(actor::Context& cx, Begin);
+  void handle(actor::Context& cx, messages::PublishInitial publish);
+  void handle(actor::Context& cx, messages::WarmStart);
+  void handle(actor::Context& cx, messages::TrainStep step);
+  void handle(actor::Context& cx, messages::SaveCheckpoint save);
+
+ private:
+  void send(messages::LearnerEvents event);
+  messages::Publication publication(PolicyVersion version, PolicyVersion retain);
+  // Work under way goes on at the host's present speed.
+  void resume(actor::Context& cx);
+  void commit(actor::Context& cx);
+
+  const ActorId self_;
+  const LearnerCosts costs_;
+  const double threads_;
+  const SharedFleet shared_;
+  const actor::Ref<messages::LearnerEvents> exchange_;
+  std::set<PolicyVersion> offered_;
+  std::uint64_t tokens_ = 0;  // of the step that comes or is under way
+  struct Step {
+    messages::TrainStep what;
+    Time begun;
+    Time since;         // the work left is as of then
+    double left_s = 0;  // at full speed
+    double slowdown = 1;
+    actor::TimerId timer{};
+  };
+  std::optional<Step> step_;
+};
+
+class RewardModel {
+ public:
+  struct Begin {};
+  using Inbox =
+      std::variant<Begin, messages::ScoreGroups, messages::ScoreTexts, messages::ScoresKept>;
+
+  // `n` completions per group.
+  RewardModel(ActorId self, RewardCosts costs, std::int32_t n,
+              actor::Ref<messages::RewardEvents> exchange);
+
+  void handle(actor::Context& cx, Begin);
+  void handle(actor::Context& cx, messages::ScoreGroups work);
+  void handle(actor::Context& cx, messages::ScoreTexts work);
+  void handle(actor::Context&, messages::ScoresKept) {}
+
+ private:
+  const ActorId self_;
+  const RewardCosts costs_;
+  const std::int32_t n_;
+  const actor::Ref<messages::RewardEvents> exchange_;
+};
+
+static_assert(actor::Actor<LearnerModel>);
+static_assert(actor::Actor<RewardModel>);
+
+}  // namespace tandem::forecast

@@ -1,0 +1,365 @@
+#include "actors/main/simulate_command.h"
+
+#include <csignal>
+#include <cstdio>
+#include <ostream>
+#include <utility>
+
+#include "actors/cli/arguments.h"
+#include "actors/cli/shared_options.h"
+#include "actors/cli/sweep.h"
+#include "actors/cli/table.h"
+#include "actors/cli/views.h"
+#include "actors/forecast/fleet_spec.h"
+#include "actors/job/load_job.h"
+#include "actors/main/forecast_job.h"
+#include "runtime/base/json.h"
+#include "runtime/base/log.h"
+#include "runtime/node/signals.h"
+
+namespace tandem::app {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kSeriesPoints = 500;
+
+// One row of the comparison: a job and what happened to it.
+struct Variant {
+  std::string name;
+  std::vector<std::string> sets;
+  forecast::Forecast forecast = {};
+  double computed_s = 0;  // here
+};
+
+std::string percent(double fraction) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f %%", 100 * fraction);
+  return text;
+}
+
+std::string number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, value < 10 ? "%.2f" : value < 1000 ? "%.1f" : "%.0f", value);
+  return text;
+}
+
+double steps_per_hour(const forecast::Forecast& of) {
+  return of.seconds > 0 ? 3600 * static_cast<double>(of.steps.size()) / of.seconds : 0;
+}
+
+double queue_mean(const forecast::Forecast& of) {
+  double sum = 0;
+  for (const forecast::ForecastStep& step : of.steps) sum += static_cast<double>(step.queue_depth);
+  return of.steps.empty() ? 0 : sum / static_cast<double>(of.steps.size());
+}
+
+std::int64_t oldest_most(const forecast::Forecast& of) {
+  std::int64_t most = 0;
+  for (const forecast::ForecastStep& step : of.steps) most = std::max(most, step.oldest_age_steps);
+  return most;
+}
+
+json shown(const Variant& variant) {
+  const forecast::Forecast& of = variant.forecast;
+  json staleness = json::object();
+  for (const auto& [steps, count] : of.staleness) staleness[std::to_string(steps)] = count;
+  json series = json::array();
+  const std::size_t every = of.steps.size() / kSeriesPoints + 1;
+  for (std::size_t i = 0; i < of.steps.size(); i += every) {
+    const forecast::ForecastStep& step = of.steps[i];
+    series.push_back({{"step", i + 1},
+                      {"at_s", step.at_s},
+                      {"queue_depth", step.queue_depth},
+                      {"oldest_sample_age_steps", step.oldest_age_steps},
+                      {"trainer_idle_fraction", step.trainer_idle_fraction}});
+  }
+  return {{"variant", variant.name},
+          {"sets", variant.sets},
+          {"steps", of.steps.size()},
+          {"seconds", of.seconds},
+          {"steps_per_hour", steps_per_hour(of)},
+          {"step_seconds", of.step_seconds},
+          {"trainer_idle_fraction", of.trainer_idle_fraction},
+          {"rollout_idle_fraction", of.rollout_idle_fraction},
+          {"install_fraction", of.install_fraction},
+          {"tokens_generated", of.tokens_generated},
+          {"tokens_trained", of.tokens_trained},
+          {"tokens_trained_per_s",
+           of.seconds > 0 ? static_cast<double>(of.tokens_trained) / of.seconds : 0},
+          {"staleness", {{"mean", of.staleness_mean}, {"histogram", staleness}}},
+          {"queue_depth_mean", queue_mean(of)},
+          {"oldest_sample_age_steps_max", oldest_most(of)},
+          {"groups_trained", of.groups_trained},
+          {"groups_discarded", of.groups_discarded},
+          {"rollout_deaths", of.rollout_deaths},
+          {"computed_seconds", variant.computed_s},
+          {"series", series}};
+}
+
+std::string table_of(const std::vector<Variant>& variants, int width) {
+  using cli::Align;
+  const std::vector<cli::Column> columns{{"VARIANT"},
+                                         {"S/STEP", Align::kRight},
+                                         {"STEPS/H", Align::kRight},
+                                         {"TRAINER IDLE", Align::kRight},
+                                         {"ROLLOUT IDLE", Align::kRight},
+                                         {"TOKENS/S", Align::kRight, 4, {}, 4},
+                                         {"STALENESS", Align::kRight, 4, {}, 3},
+                                         {"QUEUE", Align::kRight, 4, {}, 2},
+                                         {"OLDEST", Align::kRight, 4, {}, 1},
+                                         {"DISCARDED", Align::kRight, 4, {}, 5}};
+  std::vector<cli::Row> rows;
+  for (const Variant& variant : variants) {
+    const forecast::Forecast& of = variant.forecast;
+    const auto steps = static_cast<double>(std::max<std::size_t>(of.steps.size(), 1));
+    const std::int64_t stalest = of.staleness.empty() ? 0 : of.staleness.back().first;
+    rows.push_back(
+        {variant.name, number(of.seconds / steps), number(steps_per_hour(of)),
+         percent(of.trainer_idle_fraction), percent(of.rollout_idle_fraction),
+         cli::short_count(of.seconds > 0 ? static_cast<double>(of.tokens_trained) / of.seconds : 0),
+         number(of.staleness_mean) + " of " + std::to_string(stalest), number(queue_mean(of)),
+         std::to_string(oldest_most(of)), std::to_string(of.groups_discarded)});
+  }
+  return cli::render_table(columns, rows, width);
+}
+
+Result<double> seconds_of(const std::optional<std::string>& text, double otherwise) {
+  if (!text) return otherwise;
+  return forecast::parse_seconds(*text);
+}
+
+// The variants of --compare: schedules side by side.
+std::vector<Variant> schedules(const job::JobSpec& job) {
+  std::vector<Variant> all{{"strict on-policy (K = 0)", {"async.max_staleness=0"}},
+                           {"one step off (K = 1)", {"async.max_staleness=1"}}};
+  for (const int k : {2, 4, 8})
+    all.push_back({"K = " + std::to_string(k), {"async.max_staleness=" + std::to_string(k)}});
+  const std::string k = std::to_string(std::max<std::int64_t>(1, job.async.max_staleness));
+  all.push_back({"fixed_lag, K = " + k, {"async.schedule=fixed_lag", "async.max_staleness=" + k}});
+  all.push_back({"partial_rollout: false, K = " + k,
+                 {"async.partial_rollout=false", "async.max_staleness=" + k}});
+  return all;
+}
+
+class Simulation {
+ public:
+  Simulation(const SimulateCommand& command, const cli::Console& console)
+      : command_(command), console_(console), signals_({SIGINT, SIGTERM}) {}
+
+  Result<int> run();
+
+ private:
+  Result<std::vector<Variant>> variants(const job::JobSpec& job) const;
+  Result<FleetPlan> plan(const job::JobSpec& job) const;
+  Result<forecast::Lengths> lengths(const job::JobSpec& job) const;
+  // The number of the signal that ended it, or 0.
+  Result<int> simulate(Variant& variant);
+
+  const SimulateCommand& command_;
+  const cli::Console& console_;
+  node::Signals signals_;
+};
+
+Result<std::vector<Variant>> Simulation::variants(const job::JobSpec& job) const {
+  std::vector<Variant> all;
+  if (command_.compare) {
+    all = schedules(job);
+  } else {
+    const auto points = cli::sweep_points(command_.sweeps);
+    if (!points) return points.error();
+    for (const cli::SweepPoint& point : *points) {
+      std::string name;
+      for (const std::string& set : point) name += (name.empty() ? "" : " ") + set;
+      all.push_back({name.empty() ? job.name : name, point});
+    }
+  }
+  return all;
+}
+
+Result<FleetPlan> Simulation::plan(const job::JobSpec& job) const {
+  const SimulateCommand::Costs& costs = command_.costs;
+  FleetPlan plan{.rollouts = {}, .steps = command_.steps};
+  forecast::EngineCosts common;
+  for (const auto& [text, to] :
+       {std::pair(&costs.install, &common.install_s), std::pair(&costs.step, &plan.learner.step_s),
+        std::pair(&costs.save, &plan.learner.save_s), std::pair(&costs.score, &plan.reward.score_s),
+        std::pair(&costs.mtbf, &plan.failures.rollout_mtbf_s),
+        std::pair(&costs.restart, &plan.failures.restart_s)}) {
+    const auto seconds = seconds_of(*text, *to);
+    if (!seconds) return seconds.error();
+    *to = *seconds;
+  }
+  if (costs.train_tokens_per_s) plan.learner.token_s = 1 / *costs.train_tokens_per_s;
+  plan.reward.zero_variance = costs.zero_variance.value_or(0);
+  plan.prompt_tokens = static_cast<std::int32_t>(command_.prompt_tokens.value_or(0));
+  plan.host_cores = costs.cores.value_or(0);
+  if (plan.learner.step_s + plan.learner.token_s <= 0)
+    return Error{ErrorCode::kInvalid, "how long does the learner take for a step?", "",
+                 "`--step-seconds 20`, or `--train-tokens-per-s 40000`"};
+  std::vector<forecast::EngineCosts> engines;
+  if (costs.rollout_tokens_per_s) {
+    engines.push_back(common);
+    engines.back().sequence_s = 1 / *costs.rollout_tokens_per_s;
+  }
+  for (const std::string& text : costs.engines) {
+    auto engine = forecast::parse_engine(text, common);
+    if (!engine) return engine.error();
+    engines.push_back(*std::move(engine));
+  }
+  if (engines.empty())
+    return Error{ErrorCode::kInvalid, "how fast are the rollouts?", "",
+                 "`--engine step=6.2ms,seq=0.15ms` (a decode step, and what each running sequence "
+                 "adds), or `--rollout-tokens-per-s 4000`"};
+  if (!costs.fleet) {
+    plan.rollouts.assign(static_cast<std::size_t>(job.rollout.replicas), engines.front());
+    return plan;
+  }
+  auto fleet = forecast::parse_fleet(*costs.fleet, engines);
+  if (!fleet) return fleet.error();
+  plan.rollouts = *std::move(fleet);
+  return plan;
+}
+
+Result<forecast::Lengths> Simulation::lengths(const job::JobSpec& job) const {
+  if (command_.lengths_from) return recorded_lengths(*command_.lengths_from);
+  if (command_.lengths) return forecast::Lengths::parse(*command_.lengths);
+  return Error{ErrorCode::kInvalid, "how long are the completions?", "",
+               "`--lengths-from RUN_DIR` takes those of a run, `--lengths lognormal(MEAN,SIGMA," +
+                   std::to_string(job.data.max_response_length) + ")` a distribution"};
+}
+
+Result<int> Simulation::simulate(Variant& variant) {
+  std::vector<std::string> sets = command_.sets;
+  sets.insert(sets.end(), variant.sets.begin(), variant.sets.end());
+  const auto loaded = job::load_job(command_.job, sets, job::Files::kUnchecked);
+  if (!loaded) return loaded.error();
+  const job::JobSpec& spec = loaded->spec;
+  if (!job::trains(spec))
+    return Error{ErrorCode::kInvalid, "a job of actors alone trains nothing", command_.job.string(),
+                 ""};
+  const auto fleet = plan(spec);
+  if (!fleet) return fleet.error();
+  const auto drawn = lengths(spec);
+  if (!drawn) return drawn.error();
+  const auto seed = static_cast<std::uint64_t>(command_.seed);
+  const auto config = forecast_config(spec, *fleet, *drawn, seed);
+  const Time begun = steady_now();
+  int ended_by = 0;
+  auto made = forecast::forecast(config, [&](std::int64_t step) {
+    ended_by = signals_.wait_for(Duration::zero());
+    if (console_.terminal)
+      console_.err << "\r" << variant.name << ": step " << step << " of "
+                   << config.exchange.budget.steps_total << "\x1b[K" << std::flush;
+    return ended_by == 0;
+  });
+  if (console_.terminal) console_.err << "\r\x1b[K" << std::flush;
+  if (ended_by != 0) return 128 + ended_by;
+  if (!made) return made.error();
+  variant.forecast = *std::move(made);
+  variant.computed_s = seconds(steady_now() - begun);
+  return 0;
+}
+
+Result<int> Simulation::run() {
+  init_logging("tandem", LogLevel::kWarnings);
+  const auto loaded = job::load_job(command_.job, command_.sets, job::Files::kUnchecked);
+  if (!loaded) return loaded.error();
+  auto all = variants(loaded->spec);
+  if (!all) return all.error();
+  for (Variant& variant : *all) {
+    const auto done = simulate(variant);
+    if (!done) return done.error();
+    if (*done != 0) return *done;
+  }
+  if (command_.output == cli::OutputForm::kJson) {
+    json list = json::array();
+    for (const Variant& variant : *all) list.push_back(shown(variant));
+    console_.out << cli::shown_json(list, 2) << "\n" << std::flush;
+  } else {
+    console_.out << table_of(*all, console_.columns()) << std::flush;
+  }
+  return 0;
+}
+
+}  // namespace
+
+cli::VerbHelp SimulateCommand::help() {
+  return {.name = "simulate",
+          .group = cli::VerbGroup::kRun,
+          .description = "What a job would do on a fleet: the real exchange in virtual time",
+          .examples = {"tandem simulate JOB.yaml --rollout-tokens-per-s 4000 --step-seconds 20 "
+                       "--lengths 'lognormal(1536,0.9,8192)' --compare",
+                       "tandem simulate JOB.yaml --engine A:step=6ms,seq=0.1ms --engine "
+                       "B:step=9ms,seq=0.3ms --fleet 24xA+40xB --step-seconds 90 --lengths-from "
+                       "~/.tandem/runs/arithmetic-grpo-1",
+                       "tandem simulate JOB.yaml --rollout-tokens-per-s 4000 --step-seconds 20 "
+                       "--lengths 'uniform(1,512)' --sweep rollout.replicas=8,13,15"}};
+}
+
+void SimulateCommand::options(cli::Options& options) {
+  options.add("JOB.yaml", job, "The job; its data and model are not needed").required();
+  add_sets(options, sets);
+  options.add("--sweep", sweeps, "A variant for each value of a key, or for each combination")
+      .value("KEY=V1,V2,…")
+      .one_each()
+      .as_written();
+  options.flag("--compare", compare, "Schedules side by side: K = 0, 1, 2, 4, 8, fixed_lag, …");
+  options
+      .add("--engine", costs.engines,
+           "What a rollout's decode step takes: [NAME:]step=TIME,seq=TIME with "
+           "prompt=, context=, install= and fetch=; repeatable")
+      .value("COSTS")
+      .one_each()
+      .as_written();
+  options
+      .add("--rollout-tokens-per-s", costs.rollout_tokens_per_s,
+           "In place of --engine: a rollout's tokens a second, whatever its batch")
+      .value("N")
+      .between(1e-6, 1e12);
+  options.add("--fleet", costs.fleet, "Rollouts by kind: 24xA+40xB; rollout.replicas otherwise")
+      .value("FLEET");
+  options.add("--step-seconds", costs.step, "The learner's time for a step").value("TIME");
+  options
+      .add("--train-tokens-per-s", costs.train_tokens_per_s,
+           "Completion tokens that the learner trains a second, beside --step-seconds")
+      .value("N")
+      .between(1e-6, 1e12);
+  options
+      .add("--lengths", lengths,
+           "constant(N), uniform(A,B) or lognormal(MEAN,SIGMA,MOST), in tokens")
+      .value("DISTRIBUTION");
+  options.add("--lengths-from", lengths_from, "The completions of a run").value("RUN_DIR");
+  options.add("--prompt-tokens", prompt_tokens, "Tokens of a prompt")
+      .value("N")
+      .between(std::int64_t{0}, std::int64_t{1} << 24);
+  options.add("--install", costs.install, "Pause of a rollout for each version").value("TIME");
+  options.add("--save", costs.save, "A checkpoint's time").value("TIME");
+  options.add("--score", costs.score, "From a group to its scores").value("TIME");
+  options.add("--zero-variance", costs.zero_variance, "Share of groups that score all the same")
+      .value("SHARE")
+      .between(0.0, 1.0);
+  options.add("--mtbf", costs.mtbf, "Mean time between a rollout's failures").value("TIME");
+  options.add("--restart", costs.restart, "Until a rollout that failed is up again; 10s")
+      .value("TIME");
+  options.add("--cores", costs.cores, "Cores that all actors share; by default none do")
+      .value("N")
+      .between(0.0, 1e6);
+  options.add("--steps", steps, "In place of learner.total_training_steps")
+      .value("N")
+      .between(std::int64_t{1}, std::int64_t{1'000'000});
+  options.add("--seed", seed, "Of lengths and failures").value("N");
+  using enum cli::OutputForm;
+  add_output(options, output, {kTable, kJson});
+  options.check([this]() -> Result<void> {
+    if (compare && !sweeps.empty())
+      return cli::usage_error("--compare and --sweep together", "one of them");
+    return {};
+  });
+}
+
+Result<int> SimulateCommand::run(const cli::VerbContext& context) {
+  return Simulation(*this, context.console).run();
+}
+
+}  // namespace tandem::app
