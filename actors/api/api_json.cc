@@ -11,6 +11,7 @@
 
 #include "actors/api/wait_deadlines.h"
 #include "actors/exchange/evaluation_json.h"
+#include "actors/exchange/fleet_json.h"
 #include "actors/runs/run_catalogue.h"
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
@@ -241,6 +242,7 @@ json training_json(const controller::JobRecord& job, const messages::JobStatus& 
       {"steps_without_gradient", status.steps_without_gradient},
       {"rewards_failed", status.rewards_failed},
       {"trainer_idle_fraction", status.trainer_idle_fraction},
+      {"rates", status.rates ? exchange::rates_json(*status.rates) : json()},
       {"tokens_per_second",
        {{"generated", status.tokens_generated_per_s}, {"trained", status.tokens_trained_per_s}}},
       {"eta_seconds", status.eta_s ? json(*status.eta_s) : json()}};
@@ -303,6 +305,7 @@ json shown_job(const controller::JobRecord& record, const messages::ExchangeRepo
   job["reward_mean"] = result.value("reward_mean", 0.0);
   job["staleness"] = result.value("staleness", json());
   job["trainer_idle_fraction"] = result.value("trainer_idle_fraction", 0.0);
+  job["rates"] = result.value("rates", json());
   if (result.contains("eval") && result["eval"].is_object()) {
     const json& evaluation = result["eval"];
     job["eval"] = evaluation["final"];

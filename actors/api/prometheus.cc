@@ -1,7 +1,7 @@
 // The format demands that all samples of a family follow its header, so each family goes through
 // the jobs and actors again. The families are grouped by where their values come from: engines,
-// progress, evaluations, the newest step, the cluster. Each group has a small function that writes
-// one family from a pointer to a member, so that a family is one line of code.
+// progress, rates, evaluations, the newest step, the cluster. Each group has a small function that
+// writes one family from a pointer to a member, so that a family is one line of code.
 #include "actors/api/prometheus.h"
 
 #include <cmath>
@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "actors/exchange/fleet_json.h"
 #include "runtime/base/json.h"
 
 namespace tandem::api {
@@ -174,6 +175,33 @@ void add_progress(PrometheusText& text, const ExchangeReports& reports) {
       text.sample(label_list({{"tandem_job", job}, {"reason", reason}}), count);
 }
 
+// The rates of the fleet over the newest steps; no series before they are measured.
+void add_rates(PrometheusText& text, const ExchangeReports& reports) {
+  const auto figures = [&](const Family& family, auto value) {
+    text.family(family);
+    for (const auto& [job, report] : reports)
+      if (report.status.rates)
+        text.sample(label_list({{"tandem_job", job}}), std::invoke(value, *report.status.rates));
+  };
+  figures({"tandem_trainer_idle_fraction_recent", "gauge",
+           "Share of time the learner waited, over the newest steps."},
+          &scheduler::FleetRates::trainer_idle_fraction);
+  figures({"tandem_install_pause_seconds", "gauge", "Mean pause of one install of weights."},
+          &scheduler::FleetRates::install_seconds);
+  figures({"tandem_install_pause_fraction", "gauge", "Share of the rollouts' time in installs."},
+          &exchange::install_fraction);
+  figures({"tandem_prefix_cache_hit_ratio", "gauge", "Share of looked-up prompt tokens found."},
+          &scheduler::FleetRates::prefix_hit_ratio);
+  figures({"tandem_tokens_generated_per_trained", "gauge", "Tokens generated per token trained."},
+          &scheduler::FleetRates::generated_per_trained);
+  text.family({"tandem_rollout_tokens_per_second", "gauge", "While its engine was at work."});
+  for (const auto& [job, report] : reports)
+    if (report.status.rates)
+      for (const scheduler::RolloutRate& rollout : report.status.rates->rollouts)
+        text.sample(label_list({{"tandem_job", job}, {"actor", rollout.actor}}),
+                    rollout.tokens_per_s);
+}
+
 // The newest evaluation: over all prompts, and under the label `source` over those of each data
 // set.
 void add_evaluations(PrometheusText& text, const ExchangeReports& reports) {
@@ -251,6 +279,8 @@ void add_last_steps(PrometheusText& text, const ExchangeReports& reports) {
           &messages::StepFigures::rollout_idle_fraction);
   figures({"tandem_oldest_sample_age_steps", "gauge", "Age of the oldest sample that waits."},
           &messages::StepFigures::oldest_sample_age_steps);
+  figures({"tandem_steps_skipped_in_row", "gauge", "Newest steps without a finite gradient."},
+          &messages::StepFigures::skipped_in_row);
   figures({"tandem_logprob_diff_max", "gauge",
            "Largest log-probability difference of engine and learner at staleness 0, nats."},
           &messages::StepFigures::logprob_diff_max_at_staleness_0);
@@ -309,6 +339,7 @@ std::string prometheus_text(const controller::ClusterView& cluster,
   PrometheusText text;
   add_engines(text, reports);
   add_progress(text, reports);
+  add_rates(text, reports);
   add_evaluations(text, reports);
   add_last_steps(text, reports);
   add_cluster(text, cluster);

@@ -92,6 +92,25 @@ Schema staleness_schema() {
   return object({{"bound", integer()}, {"max", integer()}, {"mean", number()}});
 }
 
+Schema fleet_rates_schema() {
+  const Schema rollout = object({{"actor", text()},
+                                 {"tokens_per_s", number(), "While its engine was at work."},
+                                 {"busy_fraction", number()},
+                                 {"install_fraction", number(), "Decoding paused for installs."}});
+  return object({{"steps", integer(), "Steps of the window."},
+                 {"seconds", number(), "The length of the window."},
+                 {"rollouts", list_of(rollout), "Those that are up and have generated in it."},
+                 {"step_seconds", number(), "Of the learner, without its waits for samples."},
+                 {"step_tokens", number()},
+                 {"completions_per_step", number()},
+                 {"generated_per_trained", number(), "Tokens; evaluations do not count."},
+                 {"install_seconds", number(), "The mean pause of one install."},
+                 {"prefix_hit_ratio", nullable(number())},
+                 {"trainer_idle_fraction", number()},
+                 {"rollout_idle_fraction", number()},
+                 {"rollout_deaths", integer()}});
+}
+
 Schema evaluation_figures(std::vector<schema::Field> further) {
   std::vector<schema::Field> fields{
       {"mean", nullable(number())},
@@ -134,6 +153,7 @@ std::vector<schema::Field> training_fields() {
           {"steps_without_gradient", nullable(integer())},
           {"rewards_failed", nullable(integer())},
           {"trainer_idle_fraction", nullable(number())},
+          {"rates", nullable(ref("FleetRates")), "Over the newest steps."},
           {"tokens_per_second", nullable(object({{"generated", number()}, {"trained", number()}}))},
           {"eta_seconds", nullable(number()), "The time until the last step."}};
 }
@@ -332,6 +352,7 @@ Schema result_schema() {
       {"weight_publish",
        object({{"count", integer()}, {"bytes_mean", number()}, {"seconds_p50", number()}})},
       {"trainer_idle_fraction", number()},
+      {"rates", ref("FleetRates")},
       {"rollout_idle_fraction", number()},
       {"steps_skipped", integer()},
       {"steps_without_gradient", integer()},
@@ -459,6 +480,7 @@ nlohmann::json component_schemas() {
   schemas["Wait"] = wait_schema();
   schemas["Trouble"] = trouble_schema();
   schemas["Staleness"] = staleness_schema();
+  schemas["FleetRates"] = fleet_rates_schema();
   schemas["EvaluationFigures"] = evaluation_schema();
   schemas["Job"] = job_schema();
   schemas["Actor"] = actor_schema();

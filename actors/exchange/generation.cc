@@ -160,11 +160,9 @@ void refuse_rest(Turn& turn, const messages::Generated& generated, const std::st
 void take_header(Turn& turn, const ActorId& from, bool holds, const messages::GroupHeader& header) {
   PolicyVersion oldest =
       header.trajectories.empty() ? PolicyVersion{} : header.trajectories[0].oldest;
-  std::uint64_t tokens = 0;
-  for (const messages::TrajectoryHeader& trajectory : header.trajectories) {
+  for (const messages::TrajectoryHeader& trajectory : header.trajectories)
     oldest = std::min(oldest, trajectory.oldest);
-    tokens += static_cast<std::uint64_t>(trajectory.completion_tokens);
-  }
+  const std::uint64_t tokens = tokens_of(header);
   const LeaseId lease{header.attempt};
   const auto refusal = holds ? turn.facts.flow.ledger.refusal_of_generated(
                                    {header.group, lease, turn.config.epoch}, oldest)
@@ -176,6 +174,7 @@ void take_header(Turn& turn, const ActorId& from, bool holds, const messages::Gr
                               .holder = from,
                               .oldest = oldest,
                               .refusal = *refusal});
+    turn.seen.fleet.wasted(tokens);
     return turn.send(ReleasePayload{header.payload});
   }
   turn.seen.statistics.work.tokens_generated += tokens;

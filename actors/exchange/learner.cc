@@ -139,6 +139,7 @@ void learner_gone(Turn& turn, const ActorId& who) {
   RunStatistics& statistics = turn.seen.statistics;
   if (learner.owed && statistics.running_since)
     statistics.work.learner_busy_seconds += seconds(turn.now - statistics.step_sent);
+  if (learner.training) turn.seen.fleet.learner_ended(turn.now - statistics.step_sent);
   turn.seen.learner.none_since = turn.now;
   turn.seen.learner.save_due = turn.seen.learner.away = false;
   turn.seen.learner.no_room.reset();

@@ -13,6 +13,7 @@
 #include "actors/exchange/broadcasts.h"
 #include "actors/exchange/evaluation.h"
 #include "actors/exchange/figure_history.h"
+#include "actors/exchange/fleet_window.h"
 #include "actors/exchange/group_history.h"
 #include "actors/exchange/reward_extras.h"
 #include "actors/exchange/reward_troubles.h"
@@ -117,6 +118,7 @@ struct Observed {
   std::map<std::int32_t, std::string> poisoned_prompts;
   BroadcastsSeen broadcasts;
   RunStatistics statistics;
+  FleetWindow fleet;  // begins anew with each exchange
   FigureHistory
       history;  // follows from the run's events, and goes along with an image of the facts
   scheduler::CollapseWatch collapse;

@@ -6,6 +6,7 @@
 
 #include "actors/exchange/checkpoints.h"
 #include "actors/exchange/evaluation_json.h"
+#include "actors/exchange/fleet_json.h"
 #include "actors/exchange/work_totals.h"
 #include "runtime/base/check.h"
 #include "runtime/base/json.h"
@@ -128,6 +129,7 @@ std::string result_json(const RunView& view, messages::JobOutcome outcome,
   result["lineages"] = nlohmann::json::array();
   for (const StepId step : view.seen.statistics.lineages) result["lineages"].push_back(step.value);
   if (const auto& bytes = view.seen.statistics.recorded_bytes) result["recorded_bytes"] = *bytes;
+  if (const auto rates = view.seen.fleet.rates()) result["rates"] = rates_json(*rates);
   return dump_json(result, 2);
 }
 

@@ -65,7 +65,6 @@ struct RunStatistics {
   std::optional<std::uint64_t> recorded_bytes;  // as StepReport's, of the newest step
   WarningsSaid warnings;                        // by this incarnation
   // Summed over this incarnation.
-  double pause_seconds = 0;      // decoding paused for installs, all actors
   std::int64_t groups_kept = 0;  // trained ones of the kind that the filter discards
   // Points of the last seconds, from which the rates of tokens are computed.
   struct RatePoint {

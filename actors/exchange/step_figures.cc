@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "actors/exchange/fleet_json.h"
 #include "actors/exchange/journal_rows.h"
 #include "actors/exchange/run_report.h"
 #include "actors/exchange/work_totals.h"
@@ -180,6 +181,7 @@ void write_metrics(Turn& turn, const messages::StepCommitted& committed,
   line.update(learner_line(report));
   add_optional_figures(report, line);
   if (report.recorded_bytes) line["tandem/recorded_bytes"] = *report.recorded_bytes;
+  if (job.rates) add_metrics(line, *job.rates);
   add_extras(turn, batch, line);
   if (statistics.trained.tokens > 0)
     line["tandem/tokens_generated_per_trained"] =

@@ -155,6 +155,8 @@ void after_commit(Turn& turn, const messages::StepCommitted& committed,
   watch_for_collapse(turn, done, committed.report);
   note_totals(turn, committed.publication);
   turn.seen.statistics.add_rate_point(turn.now);
+  turn.seen.fleet.committed(committed.report.tokens_trained,
+                            std::ssize(batch) * std::int64_t{turn.config.n}, turn.now);
   write_metrics(turn, committed, batch);
   write_samples(turn, committed, batch);
   for (const GroupId group : batch) turn.seen.notes.erase(group);
@@ -223,6 +225,7 @@ void take(Turn& turn, const messages::StepCommitted& committed) {
   RunStatistics& statistics = turn.seen.statistics;
   if (statistics.running_since)
     statistics.work.learner_busy_seconds += seconds(turn.now - statistics.step_sent);
+  turn.seen.fleet.trained(turn.now - statistics.step_sent);
   const StepId version{committed.step.value + 1};
   const auto known = learner.checksums.find(version);
   if (known != learner.checksums.end() && known->second != committed.checksum)

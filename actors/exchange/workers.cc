@@ -33,6 +33,7 @@ void retire(Turn& turn, const WorkerFacts& worker) {
   WorkTotals& work = turn.seen.statistics.work;
   work.rollout_busy_seconds += gone.stats.busy_seconds;
   work.rollout_actor_seconds += reported_seconds(turn.view(), gone);
+  if (worker.role == messages::Role::kRollout) turn.seen.fleet.ended(who.name, !worker.draining);
   seen.by_actor.erase(who.name);
 }
 
@@ -122,7 +123,7 @@ void take(Turn& turn, const messages::Installed& installed) {
                       ", which is not published");
   if (const auto why = misfit(turn.view(), installed)) return condemn(turn, installed.from, *why);
   turn.record(VersionInstalled{installed.from, installed.version});
-  turn.seen.statistics.pause_seconds += installed.seconds;
+  turn.seen.fleet.installed(installed.from.name, installed.seconds);
   WorkerSeen& seen = turn.seen.workers.by_actor[installed.from.name];
   seen.worked = turn.now;
   seen.begin_part(turn.now);
@@ -142,6 +143,10 @@ void take(Turn& turn, messages::RolloutStats stats) {
     worker.no_room_since.reset();
   else if (!worker.no_room_since)
     worker.no_room_since = turn.now;
+  // An incarnation that is older than this exchange has counted before: its first report only tells
+  // from where it counts on.
+  const auto since = worker.came_back ? worker.stats_at : worker.stats_at.value_or(worker.up);
+  if (since) turn.seen.fleet.worked(stats.from.name, worker.stats, stats, turn.now - *since);
   worker.stats = std::move(stats);
   worker.stats_at = turn.now;
 }

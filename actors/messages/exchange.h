@@ -24,6 +24,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/ids.h"
 #include "runtime/wire/fields.h"
+#include "scheduler/fleet/fleet_rates.h"
 
 namespace tandem::messages {
 
@@ -109,6 +110,8 @@ struct JobStatus {
   std::int64_t queue_depth = 0;      // groups generated and not yet in training
   double trainer_idle_fraction = 0;  // 0…1, over the time that the job has been running
   double tokens_generated_per_s = 0, tokens_trained_per_s = 0;  // over the last seconds
+  // Of both pools over the newest steps; empty before two are committed.
+  std::optional<scheduler::FleetRates> rates;
   WarmStartStatus warm_start;
   // The remaining steps at the mean speed of the steps so far. Empty before the first step.
   std::optional<double> eta_s;

@@ -129,7 +129,11 @@ void FakeEngine::start(Request request) {
   SequenceTimes times{.submitted = group.request.submitted};
   note_first_run(counters_.latencies, times, now_, group.trajectories.size());
   group.times.assign(group.trajectories.size(), times);
-  counters_.prompt_tokens += group.request.prompt.size();
+  // As the native engine does: the first completion computes the prompt, the others find it.
+  const std::uint64_t prompt_tokens = group.request.prompt.size();
+  counters_.prompt_tokens += prompt_tokens;
+  counters_.prefix_cache_queries += prompt_tokens * group.trajectories.size();
+  counters_.prefix_cache_hits += prompt_tokens * (group.trajectories.size() - 1);
   running_.push_back(std::move(group));
 }
 

@@ -11,7 +11,7 @@ namespace tandem::scheduler {
 
 // One rollout over the window.
 struct RolloutRate {
-  std::string actor;            // "rollout/0"
+  std::string actor;            // "arith-1/rollout/0"
   double tokens_per_s = 0;      // generated per second of work of its engine; > 0
   double busy_fraction = 0;     // of the window: its engine was at work
   double install_fraction = 0;  // of the window: decoding paused while weights were installed

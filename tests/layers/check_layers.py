@@ -50,7 +50,7 @@ ALLOWED = {  # folder -> folders it may include, besides itself
     "runtime/weights": DEVICE + ["runtime/wire", "runtime/link", "runtime/collective"],
     "kernels": DEVICE,
     "scheduler": BASE,
-    "actors/messages": BASE + ["runtime/wire", "runtime/actor", "runtime/node"],
+    "actors/messages": BASE + ["runtime/wire", "runtime/actor", "runtime/node", "scheduler/fleet"],
     "actors/rank": ["runtime", "actors/messages"],
     "actors/program": ["runtime", "actors/messages", "actors/rank"],
     "actors/jinja": BASE,

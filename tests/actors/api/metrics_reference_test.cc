@@ -33,6 +33,7 @@ TEST(MetricsReference, HasEachKeyOfMetricsJsonl) {
   controller::SimulatedJob job = controller::plain_job(1);
   job.validation_prompts = 20;  // some keys are of evaluated jobs only
   job.exchange.test_freq = 5;
+  job.exchange.budget.steps_total = 100;  // rates are measured over seconds
   job.exchange.evaluation.sampling = {.n = 4, .temperature = 1, .greedy = true};
   job.data_sources = {"math", "code"};
   job.scorer.fails = 0.05;
@@ -62,6 +63,8 @@ std::string prometheus_page() {
       .mean = 0.5, .greedy = 0.5, .pass = {{1, 0.5}}, .scored = 97, .failed = 3};
   report.status.eval = messages::EvaluationFigures{.all = figures, .sources = {{"math", figures}}};
   report.status.broadcasts = report.status.broadcast_failures = 1;
+  report.status.rates =
+      scheduler::FleetRates{.steps = 1, .rollouts = {{.actor = actor}}, .prefix_hit_ratio = 0.5};
   report.last_step = {.ppo_kl = 0.1, .entropy = 0.1, .logprob_diff_max_at_staleness_0 = 0.1};
   report.loads.push_back({.actor = actor, .engine = messages::RolloutStats{}});
   report.ledger.discarded.emplace_back("reward_failed", 1);

@@ -84,6 +84,13 @@ TEST(Prometheus, UnknownValuesAreAbsent) {
                       "tandem_rollout_idle_fraction",
                       "tandem_oldest_sample_age_steps",
                       "tandem_logprob_diff_max",
+                      "tandem_steps_skipped_in_row",
+                      "tandem_trainer_idle_fraction_recent",
+                      "tandem_rollout_tokens_per_second",
+                      "tandem_install_pause_seconds",
+                      "tandem_install_pause_fraction",
+                      "tandem_prefix_cache_hit_ratio",
+                      "tandem_tokens_generated_per_trained",
                       "tandem_evaluation_reward_mean",
                       "tandem_actor_resident_memory_bytes",
                       "tandem_actor_cpu_percent"};

@@ -59,6 +59,7 @@ messages::ExchangeReport full_report() {
   messages::JobStatus& status = report.status;
   status.eval = messages::EvaluationFigures{.all = figures, .sources = {{"math", figures}}};
   status.eta_s = 9.5;
+  status.rates = scheduler::FleetRates{.rollouts = {{.actor = kRollout}}, .prefix_hit_ratio = 0.5};
   status.warm_start = {.step = 5, .steps_max = 10, .metric = 0.5, .steps_per_s = 2, .eta_s = 2.5};
   status.waits = {{.who = kLearner,
                    .waits_for = "3 of 4 scored groups for step 2",
@@ -124,7 +125,7 @@ TEST_F(SchemasTest, HR2ObjectsWithEverythingFit) {
   submitted["warnings"] = json::array({"a warning"});  // which the answer to a submission has
   expect_fits("Job", submitted);
   for (const char* const name : {"Job", "Actor", "Node", "WaitGraph", "Event", "Group", "Wait",
-                                 "Trouble", "EvaluationFigures", "Staleness"})
+                                 "Trouble", "EvaluationFigures", "FleetRates", "Staleness"})
     expect_all_seen(name);
 }
 

@@ -1,0 +1,52 @@
+#include "actors/exchange/fleet_json.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace tandem::exchange {
+
+using nlohmann::json;
+
+json rates_json(const scheduler::FleetRates& rates) {
+  json rollouts = json::array();
+  for (const scheduler::RolloutRate& rollout : rates.rollouts)
+    rollouts.push_back({{"actor", rollout.actor},
+                        {"tokens_per_s", rollout.tokens_per_s},
+                        {"busy_fraction", rollout.busy_fraction},
+                        {"install_fraction", rollout.install_fraction}});
+  return {{"steps", rates.steps},
+          {"seconds", rates.seconds},
+          {"rollouts", std::move(rollouts)},
+          {"step_seconds", rates.step_seconds},
+          {"step_tokens", rates.step_tokens},
+          {"completions_per_step", rates.completions_per_step},
+          {"generated_per_trained", rates.generated_per_trained},
+          {"install_seconds", rates.install_seconds},
+          {"prefix_hit_ratio", rates.prefix_hit_ratio ? json(*rates.prefix_hit_ratio) : json()},
+          {"trainer_idle_fraction", rates.trainer_idle_fraction},
+          {"rollout_idle_fraction", rates.rollout_idle_fraction},
+          {"rollout_deaths", rates.rollout_deaths}};
+}
+
+double install_fraction(const scheduler::FleetRates& rates) {
+  double sum = 0;
+  for (const scheduler::RolloutRate& rollout : rates.rollouts) sum += rollout.install_fraction;
+  return rates.rollouts.empty() ? 0 : sum / static_cast<double>(rates.rollouts.size());
+}
+
+void add_metrics(json& line, const scheduler::FleetRates& rates) {
+  line["tandem/recent/trainer_idle_fraction"] = rates.trainer_idle_fraction;
+  line["tandem/install_pause_s"] = rates.install_seconds;
+  if (rates.prefix_hit_ratio) line["tandem/prefix_hit_ratio"] = *rates.prefix_hit_ratio;
+  if (rates.rollouts.empty()) return;
+  line["tandem/install_pause_fraction"] = install_fraction(rates);
+  double sum = 0;
+  for (const scheduler::RolloutRate& rollout : rates.rollouts) sum += rollout.tokens_per_s;
+  const auto [least, most] =
+      std::ranges::minmax(rates.rollouts, {}, &scheduler::RolloutRate::tokens_per_s);
+  line["tandem/rollout_tokens_per_s/mean"] = sum / static_cast<double>(rates.rollouts.size());
+  line["tandem/rollout_tokens_per_s/min"] = least.tokens_per_s;
+  line["tandem/rollout_tokens_per_s/max"] = most.tokens_per_s;
+}
+
+}  // namespace tandem::exchange

@@ -1,0 +1,170 @@
+// Points that are closer to each other than kPointsApart are thinned as they come: the newest one
+// takes the place of the one before. So 64 points cover kRateTime at least, and a window that is
+// some steps longer than was asked for is the price.
+#include "actors/exchange/fleet_window.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace tandem::exchange {
+namespace {
+
+constexpr Duration kPointsApart = kRateTime / kRateSteps;
+
+// Peers may send what they like.
+template <class Number>
+Number growth(Number from, Number to) {
+  return to > from ? to - from : Number{0};
+}
+
+RolloutSums between(const RolloutSums& from, const RolloutSums& to) {
+  return {.tokens = to.tokens - from.tokens,
+          .prefix_queries = to.prefix_queries - from.prefix_queries,
+          .prefix_hits = to.prefix_hits - from.prefix_hits,
+          .busy_seconds = to.busy_seconds - from.busy_seconds,
+          .observed_seconds = to.observed_seconds - from.observed_seconds,
+          .pause_seconds = to.pause_seconds - from.pause_seconds,
+          .installs = to.installs - from.installs};
+}
+
+void add(RolloutSums& to, const RolloutSums& more) {
+  to.tokens += more.tokens;
+  to.prefix_queries += more.prefix_queries;
+  to.prefix_hits += more.prefix_hits;
+  to.busy_seconds += more.busy_seconds;
+  to.observed_seconds += more.observed_seconds;
+  to.pause_seconds += more.pause_seconds;
+  to.installs += more.installs;
+}
+
+double share(double part, double whole) {
+  return whole > 0 ? std::clamp(part / whole, 0.0, 1.0) : 0;
+}
+
+double ratio(double over, double under) { return under > 0 ? over / under : 0; }
+
+scheduler::RolloutRate rate_of(const std::string& rollout, const RolloutSums& sums) {
+  return {.actor = rollout,
+          .tokens_per_s = ratio(static_cast<double>(sums.tokens), sums.busy_seconds),
+          .busy_fraction = share(sums.busy_seconds, sums.observed_seconds),
+          .install_fraction = share(sums.pause_seconds, sums.observed_seconds)};
+}
+
+}  // namespace
+
+FleetWindow::Place& FleetWindow::place_of(const std::string& rollout) {
+  const auto [found, is_new] = place_by_rollout_.try_emplace(rollout, places_.size());
+  if (is_new && !free_.empty()) {
+    found->second = free_.back();
+    free_.pop_back();
+  } else if (is_new) {
+    places_.emplace_back();
+  }
+  Place& place = places_[found->second];
+  if (is_new) place.rollout = rollout;
+  return place;
+}
+
+void FleetWindow::worked(const std::string& rollout, const messages::RolloutStats& before,
+                         const messages::RolloutStats& now, Duration time) {
+  Place& place = place_of(rollout);
+  place.up = true;
+  add(place.sums, {.tokens = growth(before.generation_tokens, now.generation_tokens),
+                   .prefix_queries = growth(before.prefix_cache_queries, now.prefix_cache_queries),
+                   .prefix_hits = growth(before.prefix_cache_hits, now.prefix_cache_hits),
+                   .busy_seconds = growth(before.busy_seconds, now.busy_seconds),
+                   .observed_seconds = seconds(time)});
+}
+
+void FleetWindow::installed(const std::string& rollout, double pause_seconds) {
+  if (pause_seconds <= 0) return;
+  Place& place = place_of(rollout);
+  place.up = true;
+  add(place.sums, {.pause_seconds = pause_seconds, .installs = 1});
+}
+
+void FleetWindow::ended(const std::string& rollout, bool died) {
+  sums_.rollout_deaths += died ? 1 : 0;
+  const auto found = place_by_rollout_.find(rollout);
+  if (found != place_by_rollout_.end()) places_[found->second].up = false;
+}
+
+void FleetWindow::trained(Duration time) {
+  ++sums_.trainings;
+  sums_.training_seconds += seconds(time);
+  sums_.learner_seconds += seconds(time);
+}
+
+void FleetWindow::free_places() {
+  for (std::size_t i = 0; i < places_.size(); ++i) {
+    Place& place = places_[i];
+    if (place.rollout.empty() || place.up || place.sums != points_.front().of(i)) continue;
+    place_by_rollout_.erase(place.rollout);
+    place.rollout.clear();
+    free_.push_back(i);
+  }
+}
+
+bool FleetWindow::covers(const Point& from, std::int64_t steps) const {
+  const Point& newest = points_.back();
+  return newest.sums.steps - from.sums.steps >= steps && newest.at - from.at >= kRateTime;
+}
+
+void FleetWindow::committed(std::uint64_t tokens, std::int64_t completions, Time now) {
+  ++sums_.steps;
+  sums_.tokens_trained += tokens;
+  sums_.completions += completions;
+  const bool close =
+      points_.size() > 1 && points_.back().at - points_[points_.size() - 2].at < kPointsApart;
+  if (!close) points_.emplace_back();
+  Point& point = points_.back();
+  point.at = now;
+  point.sums = sums_;
+  point.rollouts.resize(places_.size());
+  for (std::size_t i = 0; i < places_.size(); ++i) point.rollouts[i] = places_[i].sums;
+  while (points_.size() > 2 && covers(points_[1], kRateSteps)) points_.pop_front();
+  up_.clear();
+  for (const auto& [rollout, i] : place_by_rollout_)
+    if (places_[i].up) up_.push_back(i);
+  free_places();
+}
+
+std::optional<scheduler::FleetRates> FleetWindow::rates(std::int64_t steps) const {
+  if (points_.size() < 2) return std::nullopt;
+  const Point& to = points_.back();
+  const Point* from = &points_.front();
+  for (const Point& point : points_)
+    if (covers(point, steps)) from = &point;
+  const Duration time = to.at - from->at;
+  if (time < kRateTimeLeast) return std::nullopt;
+  scheduler::FleetRates rates{.steps = to.sums.steps - from->sums.steps, .seconds = seconds(time)};
+  RolloutSums all;
+  for (std::size_t i = 0; i < to.rollouts.size(); ++i) add(all, between(from->of(i), to.of(i)));
+  for (const std::size_t i : up_) {
+    const RolloutSums sums = between(from->of(i), to.of(i));
+    if (sums.tokens > 0 && sums.busy_seconds > 0 &&
+        sums.observed_seconds >= seconds(kRateTimeLeast))
+      rates.rollouts.push_back(rate_of(places_[i].rollout, sums));
+  }
+  const auto count = static_cast<double>(rates.steps);
+  const auto trained = static_cast<double>(to.sums.tokens_trained - from->sums.tokens_trained);
+  const auto wasted = static_cast<double>(to.sums.tokens_wasted - from->sums.tokens_wasted);
+  rates.step_seconds = ratio(to.sums.training_seconds - from->sums.training_seconds,
+                             static_cast<double>(to.sums.trainings - from->sums.trainings));
+  rates.step_tokens = trained / count;
+  rates.completions_per_step =
+      static_cast<double>(to.sums.completions - from->sums.completions) / count;
+  if (trained > 0) rates.generated_per_trained = 1 + wasted / trained;
+  rates.install_seconds = ratio(all.pause_seconds, static_cast<double>(all.installs));
+  if (all.prefix_queries > 0)
+    rates.prefix_hit_ratio =
+        share(static_cast<double>(all.prefix_hits), static_cast<double>(all.prefix_queries));
+  rates.trainer_idle_fraction =
+      1 - share(to.sums.learner_seconds - from->sums.learner_seconds, rates.seconds);
+  if (all.observed_seconds > 0)
+    rates.rollout_idle_fraction = 1 - share(all.busy_seconds, all.observed_seconds);
+  rates.rollout_deaths = to.sums.rollout_deaths - from->sums.rollout_deaths;
+  return rates;
+}
+
+}  // namespace tandem::exchange

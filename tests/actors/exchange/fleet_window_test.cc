@@ -1,0 +1,220 @@
+#include "actors/exchange/fleet_window.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <string>
+
+#include "runtime/base/rng.h"
+#include "tests/seeds.h"
+
+namespace tandem::exchange {
+namespace {
+
+using namespace std::chrono_literals;
+using messages::RolloutStats;
+
+// A learner and rollouts that are always at work: each rollout reports once a second, and each step
+// takes a second.
+class Fleet {
+ public:
+  FleetWindow window;
+  Time now{};
+
+  void report(const std::string& rollout, std::uint64_t tokens, double busy_seconds,
+              Duration time = 1s) {
+    RolloutStats& told = told_[rollout];
+    const RolloutStats before = told;
+    told.generation_tokens += tokens;
+    told.busy_seconds += busy_seconds;
+    window.worked(rollout, before, told, time);
+  }
+  void start_again(const std::string& rollout) { told_.erase(rollout); }
+  void step(Duration idle = 0s, Duration at_work = 1s, std::uint64_t tokens = 100) {
+    now = now + idle + at_work;
+    window.trained(at_work);
+    window.committed(tokens, 8, now);
+  }
+
+ private:
+  std::map<std::string, RolloutStats> told_;
+};
+
+TEST(FleetWindow, HasRatesOnceTwoStepsAreCommitted) {
+  Fleet fleet;
+  EXPECT_FALSE(fleet.window.rates());
+  fleet.report("r/0", 500, 1);  // before the first commit: of no window
+  fleet.step(3s);
+  EXPECT_FALSE(fleet.window.rates()) << "one point";
+  fleet.report("r/0", 80, 0.8, 1s);
+  fleet.report("r/0", 40, 0.2, 1s);
+  fleet.window.installed("r/0", 0.25);
+  fleet.window.installed("r/0", 0.75);
+  fleet.window.wasted(20);
+  fleet.step(1s);
+  const auto rates = fleet.window.rates();
+  ASSERT_TRUE(rates);
+  EXPECT_EQ(rates->steps, 1);
+  EXPECT_DOUBLE_EQ(rates->seconds, 2);
+  ASSERT_EQ(rates->rollouts.size(), 1u);
+  EXPECT_EQ(rates->rollouts[0].actor, "r/0");
+  EXPECT_DOUBLE_EQ(rates->rollouts[0].tokens_per_s, 120);
+  EXPECT_DOUBLE_EQ(rates->rollouts[0].busy_fraction, 0.5);
+  EXPECT_DOUBLE_EQ(rates->rollouts[0].install_fraction, 0.5);
+  EXPECT_DOUBLE_EQ(rates->step_seconds, 1);
+  EXPECT_DOUBLE_EQ(rates->step_tokens, 100);
+  EXPECT_DOUBLE_EQ(rates->completions_per_step, 8);
+  EXPECT_DOUBLE_EQ(rates->generated_per_trained, 1.2);
+  EXPECT_DOUBLE_EQ(rates->install_seconds, 0.5);
+  EXPECT_FALSE(rates->prefix_hit_ratio);
+  EXPECT_DOUBLE_EQ(rates->trainer_idle_fraction, 0.5);
+  EXPECT_DOUBLE_EQ(rates->rollout_idle_fraction, 0.5);
+}
+
+TEST(FleetWindow, AShortWindowHasNoRates) {
+  Fleet fleet;
+  fleet.step(0s, 1ms);
+  fleet.step(0s, 1ms);
+  EXPECT_FALSE(fleet.window.rates());
+  fleet.step(0s, 998ms);
+  EXPECT_FALSE(fleet.window.rates());
+  fleet.step(0s, 1ms);
+  ASSERT_TRUE(fleet.window.rates());
+  EXPECT_EQ(fleet.window.rates()->steps, 3);
+}
+
+// Where no rollout has reported there is a learner's side, and no rollout's.
+TEST(FleetWindow, WithoutReportsNoRolloutIsListed) {
+  Fleet fleet;
+  fleet.step();
+  fleet.step();
+  const auto rates = fleet.window.rates();
+  ASSERT_TRUE(rates);
+  EXPECT_TRUE(rates->rollouts.empty());
+  EXPECT_EQ(rates->rollout_idle_fraction, 0);
+  EXPECT_EQ(rates->generated_per_trained, 1);
+}
+
+TEST(FleetWindow, ARolloutThatGeneratedNothingIsNotListedAndIsIdle) {
+  Fleet fleet;
+  fleet.step();
+  fleet.report("r/0", 100, 1);
+  fleet.report("r/1", 0, 0);
+  fleet.report("r/2", 10, 0.1, 100ms);  // it has just come up
+  fleet.step();
+  const auto rates = fleet.window.rates();
+  ASSERT_EQ(rates->rollouts.size(), 1u);
+  EXPECT_EQ(rates->rollouts[0].actor, "r/0");
+  EXPECT_NEAR(rates->rollout_idle_fraction, 1 - 1.1 / 2.1, 1e-12);
+}
+
+TEST(FleetWindow, MW1AnIncarnationThatStartsAgainCountsOn) {
+  Fleet fleet;
+  fleet.report("r/0", 5000, 50);
+  fleet.step();
+  fleet.report("r/0", 100, 1);
+  fleet.window.ended("r/0", true);
+  fleet.start_again("r/0");
+  fleet.report("r/0", 200, 1);
+  fleet.step();
+  const auto rates = fleet.window.rates();
+  ASSERT_EQ(rates->rollouts.size(), 1u);
+  EXPECT_DOUBLE_EQ(rates->rollouts[0].tokens_per_s, 150);
+  EXPECT_EQ(rates->rollout_deaths, 1);
+  // A peer whose counters go back is not believed.
+  messages::RolloutStats before;
+  before.generation_tokens = 50;
+  before.busy_seconds = 9;
+  fleet.window.worked("r/0", before, {}, 1s);
+  fleet.step();
+  EXPECT_DOUBLE_EQ(fleet.window.rates()->rollouts[0].tokens_per_s, 150);
+}
+
+TEST(FleetWindow, ARolloutThatHasGoneIsNotListed) {
+  Fleet fleet;
+  fleet.step();
+  for (const char* rollout : {"r/0", "r/1"}) fleet.report(rollout, 100, 1);
+  fleet.window.ended("r/1", false);
+  fleet.step();
+  const auto rates = fleet.window.rates();
+  ASSERT_EQ(rates->rollouts.size(), 1u);
+  EXPECT_EQ(rates->rollouts[0].actor, "r/0");
+  EXPECT_EQ(rates->rollout_deaths, 0) << "it was drained";
+}
+
+// A learner that ends amid a step was at work; a step that is repeated is no new one.
+TEST(FleetWindow, RepeatedStepsAreWorkAndNoSteps) {
+  Fleet fleet;
+  fleet.step();
+  fleet.window.learner_ended(1s);
+  fleet.window.trained(2s);  // repeated
+  fleet.now = fleet.now + 4s;
+  fleet.step();
+  const auto rates = fleet.window.rates();
+  EXPECT_EQ(rates->steps, 1);
+  EXPECT_DOUBLE_EQ(rates->seconds, 5);
+  EXPECT_DOUBLE_EQ(rates->step_seconds, 1.5);
+  EXPECT_DOUBLE_EQ(rates->trainer_idle_fraction, 0.2);
+}
+
+TEST(FleetWindow, SlidesWithTheNewestSteps) {
+  Fleet fleet;
+  for (int i = 0; i < 100; ++i) fleet.step(1s, 1s);
+  EXPECT_DOUBLE_EQ(fleet.window.rates()->trainer_idle_fraction, 0.5);
+  EXPECT_EQ(fleet.window.rates()->steps, kRateStepsShown);
+  EXPECT_EQ(fleet.window.rates(1000)->steps, kRateSteps) << "what is kept";
+  EXPECT_EQ(fleet.window.rates(4)->steps, 10) << "those of kRateTime";
+  for (int i = 0; i < 20; ++i) fleet.step(0s, 1s);
+  EXPECT_DOUBLE_EQ(fleet.window.rates()->trainer_idle_fraction, 0);
+}
+
+TEST(FleetWindow, MW2PointsAreBoundedAndCoverAUsefulTime) {
+  for_seeds(20, [](std::uint64_t seed) {
+    Rng rng(derive_seed(seed, "steps"));
+    Fleet fleet;
+    const std::uint64_t slowest = 1 + rng.below(seed % 2 == 0 ? 20 : 3000);
+    for (int i = 0; i < 5000; ++i) {
+      fleet.step(0s, std::chrono::milliseconds(1 + rng.below(slowest)));
+      ASSERT_LE(fleet.window.points(), kRatePoints);
+    }
+    const auto rates = fleet.window.rates(kRateSteps);
+    ASSERT_TRUE(rates);
+    EXPECT_GE(rates->steps, kRateSteps);
+    if (fleet.now - Time{} > 2 * kRateTime) {
+      EXPECT_GE(rates->seconds, seconds(kRateTime));
+    }
+  });
+}
+
+// Names that come and go for ever leave nothing behind, and no rate goes wrong by it.
+TEST(FleetWindow, MW1PlacesAreUsedAgain) {
+  for_seeds(10, [](std::uint64_t seed) {
+    Rng rng(derive_seed(seed, "rollouts"));
+    Fleet fleet;
+    std::map<std::string, std::uint64_t> up;  // tokens per second
+    for (std::uint64_t i = 0; i < 2000; ++i) {
+      if (rng.below(3) == 0) up["r/" + std::to_string(i)] = 1 + rng.below(1000);
+      while (up.size() > 5) {
+        const auto gone = std::next(up.begin(), static_cast<std::ptrdiff_t>(rng.below(up.size())));
+        fleet.window.ended(gone->first, rng.below(2) == 0);
+        up.erase(gone);
+      }
+      for (const auto& [rollout, tokens] : up) fleet.report(rollout, tokens, 1);
+      fleet.step();
+      const auto rates = fleet.window.rates();
+      if (!rates) continue;
+      EXPECT_TRUE(std::ranges::is_sorted(rates->rollouts, {}, &scheduler::RolloutRate::actor));
+      for (const scheduler::RolloutRate& rollout : rates->rollouts) {
+        ASSERT_TRUE(up.contains(rollout.actor));
+        ASSERT_DOUBLE_EQ(rollout.tokens_per_s, static_cast<double>(up[rollout.actor]));
+      }
+      EXPECT_GE(rates->rollout_deaths, 0);
+    }
+    EXPECT_LT(fleet.window.places(), 200u) << "of some seven hundred names";
+  });
+}
+
+}  // namespace
+}  // namespace tandem::exchange
