@@ -110,6 +110,17 @@ void add_listen_options(Options& options, ListenOptions& listen) {
       .between(kNodeGraceMinS, kNodeGraceMaxS);
   options.flag("--metrics-without-token", listen.metrics_without_token,
                "Serve /metrics to whoever can connect");
+  const auto take_prices = [&listen](const std::string& text) -> Result<void> {
+    auto prices = scheduler::parse_pricing(text);
+    if (!prices) return prices.error();
+    listen.pricing = *std::move(prices);
+    return {};
+  };
+  options
+      .read("--pricing", take_prices,
+            "What the devices cost an hour, for jobs without a section `pricing`: "
+            "rollout=2.10,learner=4.00, and ,currency=EUR where it is not USD")
+      .value("PRICES");
 }
 
 void add_memory(Options& options, std::optional<std::int64_t>& bytes) {

@@ -14,6 +14,7 @@
 #include "actors/cli/kinds.h"
 #include "actors/cli/options.h"
 #include "runtime/node/agent_messages.h"
+#include "scheduler/fleet/cost.h"
 
 namespace tandem::cli {
 
@@ -41,13 +42,14 @@ inline constexpr std::int64_t kNodeGraceMinS = 10, kNodeGraceMaxS = 86'400;
 inline constexpr int kPortDefault = 7420;  // payloads and HTTP use the next two
 
 // Where a controller listens, who may use its HTTP API besides clients on this machine that have
-// the token, and how long hosts keep their ranks without it.
+// the token, how long hosts keep their ranks without it, and what the cluster's devices cost.
 struct ListenOptions {
   int port = kPortDefault;         // 0: any
   std::string bind = "127.0.0.1";  // where nodes of other hosts join
   std::vector<std::string> allow_hosts;
   bool metrics_without_token = false;
   std::int64_t node_grace_s = node::kNodeGraceDefault / std::chrono::seconds(1);
+  std::optional<scheduler::Pricing> pricing;  // of jobs that have none of their own
 };
 void add_listen_options(Options& options, ListenOptions& listen);
 

@@ -18,6 +18,7 @@
 #include "actors/exchange/run_end.h"
 #include "actors/exchange/samples.h"
 #include "actors/exchange/step_figures.h"
+#include "runtime/base/check.h"
 #include "runtime/base/json.h"
 
 namespace tandem::exchange {

@@ -20,6 +20,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/ids.h"
 #include "scheduler/fleet/broadcast_group.h"
+#include "scheduler/fleet/cost.h"
 #include "scheduler/fleet/staleness.h"
 
 namespace tandem::exchange {
@@ -75,6 +76,8 @@ struct ExchangeConfig {
   std::string job_yaml;                  // effective; what record.take_up() is given then
   Duration save_on_cancel{};  // a cancelled job saves a checkpoint within it; 0: it saves none
   std::optional<scheduler::BroadcastLimits> broadcasts = {};  // none: weights are only fetched
+  scheduler::FleetDevices devices = {};
+  std::optional<scheduler::Pricing> pricing = {};  // none: nothing has a cost
 };
 
 // Gives a reference to a peer. A job without broadcasts never calls the one for BroadcastPeer.

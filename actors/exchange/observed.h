@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <list>
 #include <map>
 #include <optional>
@@ -23,6 +24,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/wire/weight_source.h"
 #include "scheduler/fleet/collapse.h"
+#include "scheduler/fleet/cost.h"
 #include "scheduler/fleet/suspects.h"
 
 namespace tandem::exchange {
@@ -122,6 +124,7 @@ struct Observed {
   FigureHistory
       history;  // follows from the run's events, and goes along with an image of the facts
   scheduler::CollapseWatch collapse;
+  std::deque<scheduler::CostPoint> cost_points;  // at the newest commits of this incarnation
   std::string quarantined;            // the newest prompt that was given up as poison_prompt
   bool best_key_missed = false;       // an evaluation had no BestBy::key, which was told
   bool filter_keeps = false;          // the newest batch has groups that the filter is for

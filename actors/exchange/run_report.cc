@@ -10,6 +10,7 @@
 #include "actors/exchange/evaluation_parts.h"
 #include "actors/exchange/publications.h"
 #include "actors/exchange/quarantine.h"
+#include "actors/exchange/run_cost.h"
 #include "actors/exchange/work_totals.h"
 #include "runtime/base/file.h"
 #include "scheduler/fleet/wait_end.h"
@@ -412,6 +413,7 @@ messages::JobStatus status_of(const RunView& view) {
                    static_cast<double>(status.total_steps - status.step);
   add_rates(status, statistics.rate_points);
   status.rates = view.seen.fleet.rates();
+  status.cost = cost_of(view);
   return status;
 }
 

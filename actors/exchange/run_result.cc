@@ -7,6 +7,7 @@
 #include "actors/exchange/checkpoints.h"
 #include "actors/exchange/evaluation_json.h"
 #include "actors/exchange/fleet_json.h"
+#include "actors/exchange/run_cost.h"
 #include "actors/exchange/work_totals.h"
 #include "runtime/base/check.h"
 #include "runtime/base/json.h"
@@ -115,6 +116,7 @@ std::string result_json(const RunView& view, messages::JobOutcome outcome,
         {"seconds_p50", view.seen.statistics.publish_seconds_p50()}}},
       {"trainer_idle_fraction", trainer_idle_fraction(view)},
       {"rollout_idle_fraction", rollout_idle_fraction(view)},
+      {"cost", cost_json(cost_of(view))},
       {"wall_seconds", total.wall_seconds},
       {"steps_skipped", trained.steps_skipped},
       {"steps_without_gradient", trained.steps_without_gradient},

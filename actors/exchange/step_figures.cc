@@ -175,6 +175,7 @@ void write_metrics(Turn& turn, const messages::StepCommitted& committed,
                       {"tandem/trainer_idle_fraction", job.trainer_idle_fraction},
                       {"tandem/rollout_idle_fraction", figures.rollout_idle_fraction},
                       {"tandem/tokens_generated_per_s", job.tokens_generated_per_s},
+                      {"tandem/goodput", job.cost.goodput},
                       {"tandem/rewards_failed", shown.rewards_failed},
                       {"tandem/groups_kept_by_filter", shown.kept},
                       {"tandem/steps_without_gradient", statistics.trained.steps_without_gradient}};
@@ -182,6 +183,8 @@ void write_metrics(Turn& turn, const messages::StepCommitted& committed,
   add_optional_figures(report, line);
   if (report.recorded_bytes) line["tandem/recorded_bytes"] = *report.recorded_bytes;
   if (job.rates) add_metrics(line, *job.rates);
+  if (job.cost.per_step) line["tandem/cost/step"] = *job.cost.per_step;
+  if (job.cost.total) line["tandem/cost/total"] = *job.cost.total;
   add_extras(turn, batch, line);
   if (statistics.trained.tokens > 0)
     line["tandem/tokens_generated_per_trained"] =

@@ -13,6 +13,7 @@
 #include "actors/exchange/drain.h"
 #include "actors/exchange/evaluating.h"
 #include "actors/exchange/publications.h"
+#include "actors/exchange/run_cost.h"
 #include "actors/exchange/run_end.h"
 #include "actors/exchange/run_report.h"
 #include "actors/exchange/step_figures.h"
@@ -157,6 +158,7 @@ void after_commit(Turn& turn, const messages::StepCommitted& committed,
   turn.seen.statistics.add_rate_point(turn.now);
   turn.seen.fleet.committed(committed.report.tokens_trained,
                             std::ssize(batch) * std::int64_t{turn.config.n}, turn.now);
+  note_cost(turn);
   write_metrics(turn, committed, batch);
   write_samples(turn, committed, batch);
   for (const GroupId group : batch) turn.seen.notes.erase(group);

@@ -408,6 +408,23 @@ const Key kKeys[] = {
                     "`nccl` the size of each of a rank's two staging buffers.",
      .range = between(1, 64),
      .unit = "MiB"},
+
+    // Section `pricing`, which may be left out.
+    {.path = "pricing.rollout",
+     .field = [](J& j) { return slot(j.pricing->rollout); },
+     .description = "The price of a rollout's device for an hour.",
+     .range = between(0, scheduler::kPriceMax),
+     .unit = "per device and hour",
+     .presence = Presence::kRequired},
+    {.path = "pricing.learner",
+     .field = [](J& j) { return slot(j.pricing->learner); },
+     .description = "The price of a learner's device for an hour.",
+     .range = between(0, scheduler::kPriceMax),
+     .unit = "per device and hour",
+     .presence = Presence::kRequired},
+    {.path = "pricing.currency",
+     .field = [](J& j) { return slot(j.pricing->currency); },
+     .description = "The currency of both prices, for people: a word of at most 16 letters."},
 };
 
 // The last two functions make an optional section present or absent and say whether it is.
@@ -453,6 +470,12 @@ const Section kSections[] = {
     {"pools.rollout", "For each rollout actor."},
     {"pools.learner", "For each rank of the learner."},
     {"pools.reward", "For each reward actor."},
+    {"pricing",
+     "What the devices cost, for the figures of cost; leave the section out for those of `tandem up "
+     "--pricing`, or none. A device is a GPU, or an actor without one; each rank of the learner is "
+     "an actor.",
+     [](J& j, bool there) { there ? void(j.pricing.emplace()) : j.pricing.reset(); },
+     [](const J& j) { return j.pricing.has_value(); }},
     {"actors",
      "Programs of your own as actors, beside training or alone: a job of actors alone has `name` "
      "and `actors`, and no other key.",

@@ -20,6 +20,7 @@
 #include "actors/job/print_job.h"
 #include "actors/job/prompt_order.h"
 #include "runtime/base/text.h"
+#include "scheduler/fleet/cost.h"
 #include "scheduler/fleet/staleness.h"
 
 namespace tandem::job {
@@ -269,6 +270,14 @@ void advantage_rules(const JobSpec& job, Violations& broken) {
                       "leave `algorithm.advantage_batch_normalize` out"});
 }
 
+void pricing_rules(const JobSpec& job, Violations& broken) {
+  if (job.pricing && !scheduler::is_currency(job.pricing->currency))
+    broken.push_back({"pricing.currency",
+                      "`" + visible(job.pricing->currency, Lines::kOne) + "` is no currency",
+                      "a word of at most " + std::to_string(scheduler::kCurrencyBytesMax) +
+                          " letters, as in USD or credits"});
+}
+
 // The names of roles are checked where they are read (load_job.cc).
 void actor_rules(const JobSpec& job, Violations& broken) {
   if (job.actors.size() > kActorRolesMax)
@@ -473,7 +482,8 @@ std::vector<Violation> broken_rules(const JobSpec& job) {
   for (const auto rule : {name_rule, actor_rules}) rule(job, broken);
   if (!trains(job)) return broken;
   for (const auto rule :
-       {data_rules, sampling_rules, engine_rules, eval_rules, keep_best_rules, tracking_rules})
+       {data_rules, sampling_rules, engine_rules, eval_rules, keep_best_rules, tracking_rules,
+        pricing_rules})
     rule(job, broken);
   for (const RoleKeys& role : role_keys())
     if (role.rules) role.rules(job, broken);

@@ -25,6 +25,7 @@
 #include "actors/job/reward_spec.h"
 #include "actors/job/rollout_spec.h"
 #include "actors/learner/learner_config.h"
+#include "scheduler/fleet/cost.h"
 
 namespace tandem::job {
 
@@ -194,6 +195,7 @@ struct JobSpec {
   AsyncSpec async;
   WeightBroadcastSpec weight_broadcast;
   PoolsSpec pools;
+  std::optional<scheduler::Pricing> pricing;  // absent: nothing has a cost
   ActorsSpec actors;
 };
 

@@ -220,6 +220,7 @@ int run_controller(const ControllerCommand& command, std::optional<ExpectedJob> 
                                 .allow_hosts = command.listen.allow_hosts,
                                 .node_grace = std::chrono::seconds(command.listen.node_grace_s),
                                 .metrics_without_token = command.listen.metrics_without_token,
+                                .pricing = command.listen.pricing,
                                 .expected = std::move(expected)});
   if (!process) return console.complain(process.error());
   // Whoever wanted it to end before it was up does not mean its jobs.

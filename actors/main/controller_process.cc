@@ -452,7 +452,7 @@ Result<controller::JobShape> ControllerProcess::Parts::shape_of(
   }
   const auto turn = prompts.turn_to_read();
   return submitted_shape(submitted, options.home / "runs", hosts(), prompts,
-                         turn ? KeepPrompts::kYes : KeepPrompts::kNo);
+                         turn ? KeepPrompts::kYes : KeepPrompts::kNo, options.pricing);
 }
 
 Result<void> ControllerProcess::Parts::listen() {

@@ -24,6 +24,7 @@
 #include "actors/main/background.h"
 #include "actors/main/roles/job_prompts.h"
 #include "runtime/link/endpoint.h"
+#include "scheduler/fleet/cost.h"
 
 namespace tandem::app {
 
@@ -49,6 +50,7 @@ struct ControllerOptions {
   Duration node_grace = node::kNodeGraceDefault;
   // Serve /metrics to clients without the token.
   bool metrics_without_token = false;
+  std::optional<scheduler::Pricing> pricing = {};  // of submitted jobs that have none
   std::optional<ExpectedJob> expected = {};
 };
 

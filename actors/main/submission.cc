@@ -23,7 +23,8 @@ namespace fs = std::filesystem;
 
 Result<controller::JobShape> submitted_shape(const api::SubmittedJob& submitted,
                                              const fs::path& runs, Hosts hosts,
-                                             KeptPrompts& prompts, KeepPrompts keep) {
+                                             KeptPrompts& prompts, KeepPrompts keep,
+                                             const std::optional<scheduler::Pricing>& pricing) {
   const std::string& resume = submitted.resume;
   const fs::path folder = submitted.folder.empty() ? fs::current_path() : submitted.folder;
   auto job = job::parse_job({.yaml = submitted.yaml,
@@ -33,6 +34,7 @@ Result<controller::JobShape> submitted_shape(const api::SubmittedJob& submitted,
                              .sets = {},
                              .files = job::Files::kMustExist});
   if (!job) return job.error();
+  add_pricing(pricing, job->spec);
   auto checked = check_inputs(*job, job::tell_by([](const std::string& notice) {
     log::info("event=reading_data of=submitted progress=\"{}\"", notice);
   }),
@@ -59,6 +61,10 @@ Result<controller::JobShape> submitted_shape(const api::SubmittedJob& submitted,
   shape.warnings.insert(shape.warnings.end(), changes->begin(), changes->end());
   resume_from(*run, shape);
   return shape;
+}
+
+void add_pricing(const std::optional<scheduler::Pricing>& of_cluster, job::JobSpec& job) {
+  if (job::trains(job) && !job.pricing) job.pricing = of_cluster;
 }
 
 namespace {

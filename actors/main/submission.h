@@ -4,12 +4,14 @@
 
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "actors/api/http_api.h"
 #include "actors/controller/controller.h"
 #include "actors/controller/durable.h"
 #include "actors/exchange/exchange_core.h"
+#include "actors/job/job_spec.h"
 #include "actors/main/kept_prompts.h"
 #include "actors/main/memory_plan.h"
 
@@ -17,9 +19,13 @@ namespace tandem::app {
 
 // The shape of a job that was submitted by HTTP. Mistakes in its text, its data and the run to
 // resume are found here, before a run directory exists. `resume` may name only a run in `runs`.
+// `pricing`: as in add_pricing().
 Result<controller::JobShape> submitted_shape(const api::SubmittedJob& submitted,
                                              const std::filesystem::path& runs, Hosts hosts,
-                                             KeptPrompts& prompts, KeepPrompts keep);
+                                             KeptPrompts& prompts, KeepPrompts keep,
+                                             const std::optional<scheduler::Pricing>& pricing = {});
+// A job that trains and has no prices gets those of the cluster, if that has any.
+void add_pricing(const std::optional<scheduler::Pricing>& of_cluster, job::JobSpec& job);
 
 // How the exchange of a job that trains begins where the one before has died with its controller.
 struct NextExchange {

@@ -95,6 +95,15 @@ struct WarmStartStatus {
   std::optional<double> eta_s;
 };
 
+// What the devices of a job have done and cost over its whole run (scheduler/fleet/cost.h).
+struct CostStatus {
+  double rollout_device_seconds = 0, learner_device_seconds = 0;
+  double goodput = 0;  // trained tokens per device second of both pools
+  // Set in a job that has prices: of a step, as the mean of the newest ones, and of all so far.
+  std::optional<double> per_step, total;
+  std::string currency;  // empty without prices
+};
+
 // The state of a job at one moment, for `tandem get`, `tandem describe`, the web page and /metrics.
 struct JobStatus {
   bool restoring = false;  // the run is to be resumed, and its step is not known yet
@@ -129,6 +138,7 @@ struct JobStatus {
   // The versions that the learner broadcast and the epochs that failed, both since the exchange
   // started. Empty in a job whose weights are not broadcast.
   std::optional<std::int64_t> broadcasts, broadcast_failures;
+  CostStatus cost;
 };
 
 struct ActorLoad {

@@ -1,6 +1,7 @@
 #include "scheduler/fleet/cost.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <set>
 #include <system_error>
@@ -18,6 +19,14 @@ Error pricing_error(std::string message) {
   return {ErrorCode::kInvalid, std::move(message), "",
           "as in rollout=2.10,learner=4.00 or rollout=2.10,learner=4.00,currency=EUR: the prices "
           "of a device for an hour"};
+}
+
+// The shortest text that reads as the same number.
+std::string number_text(double value) {
+  std::array<char, 32> text;
+  const auto written = std::to_chars(text.data(), text.data() + text.size(), value);
+  CHECK(written.ec == std::errc());
+  return {text.data(), written.ptr};
 }
 
 Result<double> parse_price(std::string_view pool, std::string_view text) {
@@ -64,6 +73,11 @@ Result<Pricing> parse_pricing(std::string_view text) {
   for (const char* pool : {"rollout", "learner"})
     if (!given.contains(pool)) return pricing_error("there is no price of " + std::string(pool));
   return prices;
+}
+
+std::string text_of(const Pricing& prices) {
+  return "rollout=" + number_text(prices.rollout) + ",learner=" + number_text(prices.learner) +
+         ",currency=" + prices.currency;
 }
 
 double devices_of(double gpus) { return gpus > 0 ? gpus : 1; }

@@ -30,6 +30,7 @@ struct Pricing {
 bool is_currency(std::string_view text);
 // Reads "rollout=2.10,learner=4.00" with an optional ",currency=EUR", in any order.
 Result<Pricing> parse_pricing(std::string_view text);
+std::string text_of(const Pricing& prices);  // what parse_pricing() reads as the same prices
 
 // The devices of an actor that reserves so many GPUs.
 double devices_of(double gpus);

@@ -234,7 +234,11 @@ exchange::ExchangeConfig exchange_config(const job::JobSpec& job, const RunLocat
                         .upper = filter.upper_bound},
       .gen_batches_max = filter.max_num_gen_batches,
       .resume = resume,
-      .job_yaml = print_job(job)};
+      .job_yaml = print_job(job),
+      .devices = {.per_rollout = scheduler::devices_of(job.pools.rollout.gpus_per_actor),
+                  .learner = static_cast<double>(job.learner.ranks) *
+                             scheduler::devices_of(job.pools.learner.gpus_per_actor)},
+      .pricing = job.pricing};
   if (job.save_on_cancel) config.save_on_cancel = messages::kSaveOnCancelMax;
   if (weights::traits_of(job.weight_broadcast.type).nccl)
     config.broadcasts = scheduler::BroadcastLimits{

@@ -93,6 +93,8 @@ TEST(SharedOptions, MistakesAreUsageErrors) {
   expect_refused({"work", "j", "--memory", "12"}, both_verbs,
                  "is 12 bytes, and a node offers at least 64 MiB", "GiB");
   expect_refused({"work", "j", "--port", "65534"}, both_verbs, "not in range 0 to 65533", "--help");
+  expect_refused({"work", "j", "--pricing", "rollout=-1,learner=1"}, both_verbs,
+                 "`-1` is no price of rollout", "rollout=2.10,learner=4.00");
   expect_refused({"work", "j", "--bind", "here"}, both_verbs, "--bind", "tandem work --help");
 }
 
@@ -116,12 +118,15 @@ TEST(SharedOptions, AControllerListensWhereItIsTold) {
   EXPECT_FALSE(usual.memory_bytes);
   const auto work = parsed<Work>({"work", "j", "--port", "0", "--bind", "10.0.0.1", "--allow-host",
                                   "a", "--allow-host", "b", "--metrics-without-token",
-                                  "--node-grace-s", "3600", "--memory", "1.5GiB"});
+                                  "--node-grace-s", "3600", "--pricing",
+                                  "rollout=2.10,learner=4", "--memory", "1.5GiB"});
   EXPECT_EQ(work.listen.port, 0);
   EXPECT_EQ(work.listen.bind, "10.0.0.1");
   EXPECT_EQ(work.listen.allow_hosts, (Words{"a", "b"}));
   EXPECT_TRUE(work.listen.metrics_without_token);
   EXPECT_EQ(work.listen.node_grace_s, 3600);
+  EXPECT_FALSE(usual.listen.pricing);
+  EXPECT_EQ(work.listen.pricing, (scheduler::Pricing{.rollout = 2.1, .learner = 4}));
   EXPECT_EQ(work.memory_bytes, 3ll << 29);
 }
 

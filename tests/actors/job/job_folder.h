@@ -55,6 +55,7 @@ class JobFolder {
     job.data.val_files = {root_ / "data/val.jsonl"};
     job.warm_start.emplace().train_files = {root_ / "data/warm.jsonl"};
     job.warm_start->until.emplace().value = 0.33;
+    job.pricing.emplace();
     job.actors["counter"].command = {root_ / "bin/counter"};
     return job;
   }

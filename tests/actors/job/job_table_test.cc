@@ -480,6 +480,7 @@ bool is_tied(const Key& key) {
                                                 "tracking.run_name",
                                                 "tracking.group",
                                                 "tracking.tags",
+                                                "pricing.currency",
                                                 "actors.NAME.gpus_per_actor",
                                                 "actors.NAME.sandbox",
                                                 "actors.NAME.readable",
@@ -508,6 +509,7 @@ TEST(JobTable, PrintedJobsReadBackAsTheSameJobPJ1) {
     }
     if (rng.below(3) == 0) job.warm_start->until.reset();
     if (rng.below(3) == 0) job.warm_start.reset();
+    if (rng.below(3) == 0) job.pricing.reset();
     settle(job, [](std::string_view) { return true; });
     const std::string printed = print_job(job);
     const auto read = parse_job({.yaml = printed,
@@ -522,6 +524,7 @@ TEST(JobTable, PrintedJobsReadBackAsTheSameJobPJ1) {
     EXPECT_EQ(read->spec.rollout.sampling.stop, job.rollout.sampling.stop);
     EXPECT_EQ(read->spec.data.train_files, job.data.train_files);
     EXPECT_EQ(read->spec.warm_start.has_value(), job.warm_start.has_value());
+    EXPECT_EQ(read->spec.pricing, job.pricing);
     EXPECT_EQ(read->spec.actors.at("counter").args, job.actors.at("counter").args);
     EXPECT_EQ(read->spec.actors.size(), job.actors.size());
     EXPECT_EQ(read->spec.reward.parts.size(), job.reward.parts.size());

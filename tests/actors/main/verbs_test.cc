@@ -82,6 +82,11 @@ TEST(AllVerbs, TakeTheValuesOfTheirOptions) {
   EXPECT_FALSE(cli::parsed<RunCommand>({"run", "job.yaml"}).memory_bytes);
   cli::parsed<DownCommand>({"down"});
   EXPECT_EQ(cli::parsed<ControllerCommand>({"controller", "--of-run", "/a"}).of_run, "/a");
+  // A controller that is started again has the prices of the one before.
+  cli::ListenOptions listen = cli::parsed<UpCommand>({"up"}).listen;
+  listen.pricing = {.rollout = 2.1, .learner = 4, .currency = "EUR"};
+  EXPECT_EQ(cli::parsed<ControllerCommand>(controller_words(listen, {})).listen.pricing,
+            listen.pricing);
   const auto node = cli::parsed<NodeCommand>({"node", "--keep-controller", "--of-run", "/a"});
   EXPECT_EQ(node.of_run, "/a");
   EXPECT_EQ(node_words(node), (Words{"node", "--keep-controller", "--of-run", "/a"}));
@@ -261,6 +266,7 @@ up --port: -
 up --bind: -
 up --allow-host: -
 up --node-grace-s: -
+up --pricing: -
 up --memory: -
 cordon NODE: nodes
 cordon --reason: -
@@ -272,6 +278,7 @@ controller --port: -
 controller --bind: -
 controller --allow-host: -
 controller --node-grace-s: -
+controller --pricing: -
 node --name: -
 node --controller: -
 node --bind: -

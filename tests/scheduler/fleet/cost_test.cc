@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <random>
 #include <string>
 #include <utility>
@@ -79,6 +80,20 @@ TEST(Cost, PricesAreReadInAnyOrder) {
   const auto euro = parse_pricing("currency=EUR,learner=4,rollout=0");
   ASSERT_TRUE(euro) << euro.error().message;
   EXPECT_EQ(*euro, (Pricing{.rollout = 0, .learner = 4, .currency = "EUR"}));
+}
+
+TEST(Cost, WrittenPricesReadAsTheSame) {
+  EXPECT_EQ(text_of(usual()), "rollout=2.1,learner=4,currency=USD");
+  for_seeds(200, [](std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    std::uniform_real_distribution<double> exponent(-300, 6);
+    const Pricing prices{.rollout = std::pow(10, exponent(random)),
+                         .learner = std::pow(10, exponent(random)),
+                         .currency = "credits"};
+    const auto read = parse_pricing(text_of(prices));
+    ASSERT_TRUE(read) << read.error().message;
+    EXPECT_EQ(*read, prices);
+  });
 }
 
 TEST(Cost, BadPricesAreRefusedWithWhatIsWrong) {

@@ -318,6 +318,8 @@ TEST(JobNumbers, EveryOtherRealNumberIsUsedAsADouble) {
                                             "learner.optimizer.min_lr_ratio",
                                             "learner.optimizer.grad_clip",
                                             "weight_broadcast.timeout_s",
+                                            "pricing.rollout",
+                                            "pricing.learner",
                                             "pools.rollout.cpus_per_actor",
                                             "pools.rollout.gpus_per_actor",
                                             "pools.learner.cpus_per_actor",

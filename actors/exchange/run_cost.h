@@ -1,0 +1,20 @@
+// What a run has cost so far, of all its incarnations (scheduler/fleet/cost.h).
+//
+// Device seconds count from the beginning of training, as idle fractions do: a rollout's while it
+// is up, and those of the learner's ranks throughout, its restarts included, since its devices are
+// kept for it. The time in which no exchange is there does not count.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "actors/exchange/turn.h"
+
+namespace tandem::exchange {
+
+messages::CostStatus cost_of(const RunView& view);
+// The object `cost` of result.json and of a job in the API.
+nlohmann::json cost_json(const messages::CostStatus& cost);
+// Call it at each commit: the cost of a step is a mean over these.
+void note_cost(Turn& turn);
+
+}  // namespace tandem::exchange
