@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "actors/api/wait_deadlines.h"
+#include "actors/exchange/cost_json.h"
 #include "actors/exchange/evaluation_json.h"
 #include "actors/exchange/fleet_json.h"
 #include "actors/runs/run_catalogue.h"
@@ -245,6 +246,7 @@ json training_json(const controller::JobRecord& job, const messages::JobStatus& 
       {"rates", status.rates ? exchange::rates_json(*status.rates) : json()},
       {"tokens_per_second",
        {{"generated", status.tokens_generated_per_s}, {"trained", status.tokens_trained_per_s}}},
+      {"cost", exchange::cost_json(status.cost)},
       {"eta_seconds", status.eta_s ? json(*status.eta_s) : json()}};
   if (!trains(job.shape))
     for (json& figure : figures) figure = nullptr;
@@ -306,6 +308,7 @@ json shown_job(const controller::JobRecord& record, const messages::ExchangeRepo
   job["staleness"] = result.value("staleness", json());
   job["trainer_idle_fraction"] = result.value("trainer_idle_fraction", 0.0);
   job["rates"] = result.value("rates", json());
+  job["cost"] = result.value("cost", json());
   if (result.contains("eval") && result["eval"].is_object()) {
     const json& evaluation = result["eval"];
     job["eval"] = evaluation["final"];

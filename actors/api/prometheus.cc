@@ -202,6 +202,29 @@ void add_rates(PrometheusText& text, const ExchangeReports& reports) {
                     rollout.tokens_per_s);
 }
 
+void add_costs(PrometheusText& text, const ExchangeReports& reports) {
+  using messages::CostStatus;
+  const auto figures = [&](const Family& family, auto value) {
+    text.family(family);
+    for (const auto& [job, report] : reports)
+      text.sample(label_list({{"tandem_job", job}}), std::invoke(value, report.status.cost));
+  };
+  figures(
+      {"tandem_cost_per_step", "gauge", "Mean cost of the newest steps, in the job's currency."},
+      &CostStatus::per_step);
+  figures({"tandem_cost_total", "counter", "Cost of the run, in the job's currency."},
+          &CostStatus::total);
+  figures({"tandem_goodput_tokens_per_device_second", "gauge",
+           "Trained tokens per device second of both pools."},
+          &CostStatus::goodput);
+  text.family({"tandem_device_seconds_total", "counter", "Device seconds of the run, by pool."});
+  for (const auto& [job, report] : reports)
+    for (const auto& [pool, seconds] :
+         {std::pair("rollout", report.status.cost.rollout_device_seconds),
+          std::pair("learner", report.status.cost.learner_device_seconds)})
+      text.sample(label_list({{"tandem_job", job}, {"pool", pool}}), seconds);
+}
+
 // The newest evaluation: over all prompts, and under the label `source` over those of each data
 // set.
 void add_evaluations(PrometheusText& text, const ExchangeReports& reports) {
@@ -340,6 +363,7 @@ std::string prometheus_text(const controller::ClusterView& cluster,
   add_engines(text, reports);
   add_progress(text, reports);
   add_rates(text, reports);
+  add_costs(text, reports);
   add_evaluations(text, reports);
   add_last_steps(text, reports);
   add_cluster(text, cluster);

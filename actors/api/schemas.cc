@@ -111,6 +111,15 @@ Schema fleet_rates_schema() {
                  {"rollout_deaths", integer()}});
 }
 
+Schema cost_schema() {
+  return object(
+      {{"currency", text(), "The next two are there where the job has prices.", kSometimes},
+       {"per_step", number(), "The mean of the newest steps.", kSometimes},
+       {"total", number(), "Of the whole run.", kSometimes},
+       {"goodput_tokens_per_device_second", number(), "Trained tokens, over the whole run."},
+       {"device_seconds", object({{"rollout", number()}, {"learner", number()}})}});
+}
+
 Schema evaluation_figures(std::vector<schema::Field> further) {
   std::vector<schema::Field> fields{
       {"mean", nullable(number())},
@@ -155,6 +164,7 @@ std::vector<schema::Field> training_fields() {
           {"trainer_idle_fraction", nullable(number())},
           {"rates", nullable(ref("FleetRates")), "Over the newest steps."},
           {"tokens_per_second", nullable(object({{"generated", number()}, {"trained", number()}}))},
+          {"cost", nullable(ref("Cost"))},
           {"eta_seconds", nullable(number()), "The time until the last step."}};
 }
 
@@ -354,6 +364,7 @@ Schema result_schema() {
       {"trainer_idle_fraction", number()},
       {"rates", ref("FleetRates")},
       {"rollout_idle_fraction", number()},
+      {"cost", ref("Cost")},
       {"steps_skipped", integer()},
       {"steps_without_gradient", integer()},
       {"rewards_failed", integer()},
@@ -411,6 +422,7 @@ Schema run_schema() {
        {"staleness", nullable(ref("Staleness"))},
        {"trainer_idle_fraction", nullable(number())},
        {"rollout_idle_fraction", nullable(number())},
+       {"cost", nullable(ref("Cost"))},
        {"wall_seconds", nullable(number())},
        {"run_dir", text()},
        {"live", boolean(), "A process works on the run."},
@@ -481,6 +493,7 @@ nlohmann::json component_schemas() {
   schemas["Trouble"] = trouble_schema();
   schemas["Staleness"] = staleness_schema();
   schemas["FleetRates"] = fleet_rates_schema();
+  schemas["Cost"] = cost_schema();
   schemas["EvaluationFigures"] = evaluation_schema();
   schemas["Job"] = job_schema();
   schemas["Actor"] = actor_schema();

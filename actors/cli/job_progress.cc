@@ -326,6 +326,14 @@ std::string final_summary(const json& job, const json& result) {
                     short_count(number(result, "/tokens/trained")) + " trained");
   row("idle", "trainer " + percent(number(result, "/trainer_idle_fraction")) + ", rollouts " +
                   percent(number(result, "/rollout_idle_fraction")));
+  if (has_number(result, "/cost/total"))
+    row("cost",
+        format("%.4g ", number(result, "/cost/total")) + word(result, "/cost/currency") +
+            (has_number(result, "/cost/per_step")
+                 ? format(", %.4g for each of the newest steps", number(result, "/cost/per_step"))
+                 : "") +
+            format(", %.4g tokens trained per device second",
+                   number(result, "/cost/goodput_tokens_per_device_second")));
   if (has_number(result, "/logprob_diff/max_at_staleness_0"))
     row("log-prob diff", format("%g at staleness 0 over %.0f tokens",
                                 number(result, "/logprob_diff/max_at_staleness_0"),

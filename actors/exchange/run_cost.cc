@@ -1,6 +1,6 @@
 #include "actors/exchange/run_cost.h"
 
-#include <nlohmann/json.hpp>
+#include <deque>
 
 #include "actors/exchange/work_totals.h"
 
@@ -30,17 +30,6 @@ messages::CostStatus cost_of(const RunView& view) {
     cost.currency = pricing->currency;
   }
   return cost;
-}
-
-nlohmann::json cost_json(const messages::CostStatus& cost) {
-  nlohmann::json shown{{"goodput_tokens_per_device_second", cost.goodput},
-                       {"device_seconds",
-                        {{"rollout", cost.rollout_device_seconds},
-                         {"learner", cost.learner_device_seconds}}}};
-  if (cost.per_step) shown["per_step"] = *cost.per_step;
-  if (cost.total) shown["total"] = *cost.total;
-  if (!cost.currency.empty()) shown["currency"] = cost.currency;
-  return shown;
 }
 
 void note_cost(Turn& turn) {

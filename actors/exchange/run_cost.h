@@ -5,15 +5,11 @@
 // kept for it. The time in which no exchange is there does not count.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
-
 #include "actors/exchange/turn.h"
 
 namespace tandem::exchange {
 
 messages::CostStatus cost_of(const RunView& view);
-// The object `cost` of result.json and of a job in the API.
-nlohmann::json cost_json(const messages::CostStatus& cost);
 // Call it at each commit: the cost of a step is a mean over these.
 void note_cost(Turn& turn);
 

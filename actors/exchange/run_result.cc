@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "actors/exchange/checkpoints.h"
+#include "actors/exchange/cost_json.h"
 #include "actors/exchange/evaluation_json.h"
 #include "actors/exchange/fleet_json.h"
 #include "actors/exchange/run_cost.h"

@@ -471,7 +471,8 @@ const Section kSections[] = {
     {"pools.learner", "For each rank of the learner."},
     {"pools.reward", "For each reward actor."},
     {"pricing",
-     "What the devices cost, for the figures of cost; leave the section out for those of `tandem up "
+     "What the devices cost, for the figures of cost; leave the section out for those of `tandem "
+     "up "
      "--pricing`, or none. A device is a GPU, or an actor without one; each rank of the learner is "
      "an actor.",
      [](J& j, bool there) { there ? void(j.pricing.emplace()) : j.pricing.reset(); },

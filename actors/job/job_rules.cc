@@ -481,9 +481,8 @@ std::vector<Violation> broken_rules(const JobSpec& job) {
   Violations broken;
   for (const auto rule : {name_rule, actor_rules}) rule(job, broken);
   if (!trains(job)) return broken;
-  for (const auto rule :
-       {data_rules, sampling_rules, engine_rules, eval_rules, keep_best_rules, tracking_rules,
-        pricing_rules})
+  for (const auto rule : {data_rules, sampling_rules, engine_rules, eval_rules, keep_best_rules,
+                          tracking_rules, pricing_rules})
     rule(job, broken);
   for (const RoleKeys& role : role_keys())
     if (role.rules) role.rules(job, broken);

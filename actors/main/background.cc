@@ -124,8 +124,7 @@ std::vector<std::string> controller_words(const cli::ListenOptions& listen,
     words.insert(words.end(), {"--allow-host", host});
   words.insert(words.end(), {"--node-grace-s", std::to_string(listen.node_grace_s)});
   if (listen.metrics_without_token) words.emplace_back("--metrics-without-token");
-  if (listen.pricing)
-    words.insert(words.end(), {"--pricing", scheduler::text_of(*listen.pricing)});
+  if (listen.pricing) words.insert(words.end(), {"--pricing", scheduler::text_of(*listen.pricing)});
   words.insert(words.end(), {"--bind", listen.bind});
   if (of_run) words.insert(words.end(), {kOfRunOption, of_run->string()});
   return words;

@@ -327,6 +327,7 @@ json run_json(const Run& run, std::int64_t now_ms) {
           {"staleness", value_at(run.result, {"staleness"})},
           {"trainer_idle_fraction", idle("trainer_idle_fraction")},
           {"rollout_idle_fraction", idle("rollout_idle_fraction")},
+          {"cost", value_at(run.result, {"cost"})},
           {"wall_seconds", number_at(run.result, {"wall_seconds"})},
           {"run_dir", run.run_dir.string()},
           {"live", run.live}};

@@ -152,6 +152,9 @@ class World:
                 "staleness": None if run.live else {"bound": 2, "max": 1, "mean": 0.4},
                 "trainer_idle_fraction": None if run.live else 0.237,
                 "rollout_idle_fraction": None if run.live else 0.051,
+                "cost": None if run.live else {
+                    "goodput_tokens_per_device_second": 1204.6,
+                    "device_seconds": {"rollout": 7200.0, "learner": 1800.0}},
                 "wall_seconds": run.step * 0.41 / run.speed,
                 "run_dir": "/home/user/.tandem/runs/" + run.name, "live": run.live,
                 **self.labels(run)}
@@ -202,7 +205,7 @@ class World:
                 "total_steps": None, "policy_version": None, "reward_mean": None, "eval": None,
                 "actors": {"counter": {"desired": 3, "ready": 3}}, "staleness": None,
                 "queue_depth": None, "trainer_idle_fraction": None, "tokens_per_second": None,
-                "eta_seconds": None, "run_dir": "/home/user/.tandem/runs/" + run.name,
+                "eta_seconds": None, "cost": None, "run_dir": "/home/user/.tandem/runs/" + run.name,
                 "created": run.created, "age_s": time.time() - run.created / 1000}
 
     def training(self, run):
@@ -220,6 +223,9 @@ class World:
                 "staleness": {"bound": 2, "max": 2, "mean": 0.71}, "queue_depth": 97,
                 "trainer_idle_fraction": 0.116,
                 "tokens_per_second": {"generated": 20911.4, "trained": 19377.8},
+                "cost": {"currency": "USD", "per_step": 0.0312, "total": 12.4,
+                         "goodput_tokens_per_device_second": 1204.6,
+                         "device_seconds": {"rollout": 18000.0, "learner": 1708.0}},
                 "eta_seconds": (TOTAL - run.step) * 0.41,
                 "run_dir": "/home/user/.tandem/runs/" + run.name,
                 "created": run.created, "age_s": time.time() - run.created / 1000}

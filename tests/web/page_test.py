@@ -311,6 +311,7 @@ def an_ended_run_keeps_its_plots_and_logs(page):
         "[box.firstChild.textContent, box.lastChild.textContent])"))
     assert figures["Staleness"] == "1 of 2", figures
     assert figures["Learner idle"] == "23.7 %" and figures["Rollouts idle"] == "5.1 %", figures
+    assert figures["Goodput"] == "1 205/s" and "Cost" not in figures, figures
     assert "–" not in figures.values(), figures
     page.shot("ended-desktop")
     page.go("#/runs/arithmetic-grpo-6/actors", f"{ROWS} === 2")

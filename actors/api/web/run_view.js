@@ -32,11 +32,23 @@ const kFigures = [
       ? format.percent(run.rollout_idle_fraction) : null, 'Share of their time'],
   ['Generated', (run) => rate(run.tokens_per_second?.generated), 'Tokens per second, all rollouts'],
   ['Trained', (run) => rate(run.tokens_per_second?.trained), 'Tokens per second'],
+  ['Cost', cost, 'Of the run, and the mean of its newest steps'],
+  ['Goodput', (run) => run.cost
+      ? rate(run.cost.goodput_tokens_per_device_second) : null,
+   'Trained tokens per second and device'],
   ['Evaluation in detail', evaluationDetails, 'Of samples, and the mean of each data set', 'wide'],
 ];
 
 const rate = (value) =>
     value === undefined ? format.kNone : `${format.number(Math.round(value))}/s`;
+
+// "12.4 USD · 0.031 a step". Null for a run without prices.
+function cost(run) {
+  if (typeof run.cost?.total !== 'number') return null;
+  const step = run.cost.per_step;
+  return `${format.number(run.cost.total)} ${visible(run.cost.currency)}` +
+      (typeof step === 'number' ? ` · ${format.number(step)} a step` : '');
+}
 
 // The figures of an evaluation beside its mean, and the mean of each data set: "pass@8 0.93 ·
 // greedy 0.81 · code 0.41 (3 failed) · math 0.79". Null where there are none.

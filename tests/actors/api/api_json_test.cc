@@ -28,6 +28,7 @@ TEST(ApiJson, AnEndedExchangesFiguresComeFromItsResult) {
   std::filesystem::create_directories(run);
   ASSERT_TRUE(write_file_atomic(run / "result.json", R"({
     "steps": 20, "policy_version": 20, "reward_mean": 0.75, "trainer_idle_fraction": 0.5,
+    "cost": {"currency": "EUR", "total": 12.5},
     "staleness": {"bound": 2, "max": 1, "mean": 0.5}, "eval": {"before": 0.1, "final": 0.9,
     "counts": {"final": {"scored": 97, "failed": 3}},
     "figures": {"final": {"mean": 0.9, "pass@8": 0.95}}}})"));
@@ -37,6 +38,7 @@ TEST(ApiJson, AnEndedExchangesFiguresComeFromItsResult) {
     EXPECT_EQ(job["step"], 20);
     EXPECT_EQ(job["policy_version"], 20);
     EXPECT_EQ(job["reward_mean"], 0.75);
+    EXPECT_EQ(job["cost"]["total"], 12.5);
     EXPECT_EQ(job["staleness"]["max"], 1);
     EXPECT_EQ(job["eval"], 0.9);
     EXPECT_EQ(job["eval_scored"], 97);
@@ -47,8 +49,11 @@ TEST(ApiJson, AnEndedExchangesFiguresComeFromItsResult) {
   EXPECT_EQ(shown_job(record_in(JobState::kStarting, run), nullptr, now)["step"], 0);
   messages::ExchangeReport report;
   report.status.step = 7;
+  report.status.cost = {.learner_device_seconds = 6, .goodput = 250};
   report.status.eval = messages::EvaluationFigures{.all = {.greedy = 0.5, .failed = 2}};
   const auto lived = shown_job(record_in(JobState::kRunning, run), &report, now);
+  EXPECT_EQ(lived["cost"].dump(), R"({"device_seconds":{"learner":6.0,"rollout":0.0},)"
+                                  R"("goodput_tokens_per_device_second":250.0})");
   EXPECT_TRUE(lived["eval"].is_null());
   EXPECT_EQ(lived["eval_scored"], 0);
   EXPECT_EQ(lived["eval_failed"], 2);
@@ -161,7 +166,7 @@ TEST(ApiJson, AJobOfActorsAloneHasNoFiguresOfTraining) {
   const nlohmann::json shown = job_json(job, nullptr, Time{});
   EXPECT_EQ(shown["trains"], false);
   EXPECT_EQ(shown["actors"].dump(), R"({"counter":{"desired":2,"ready":0}})");
-  for (const char* const figure : {"step", "total_steps", "staleness", "tokens_per_second"})
+  for (const char* const figure : {"step", "total_steps", "staleness", "tokens_per_second", "cost"})
     EXPECT_TRUE(shown.at(figure).is_null()) << figure;
 }
 

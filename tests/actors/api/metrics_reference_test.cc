@@ -38,6 +38,7 @@ TEST(MetricsReference, HasEachKeyOfMetricsJsonl) {
   job.data_sources = {"math", "code"};
   job.scorer.fails = 0.05;
   job.scorer.says_more = true;
+  job.exchange.pricing = scheduler::Pricing{.rollout = 2.1, .learner = 4};
   const std::string id = controller::run_job(*cluster, job);
   const auto run = cluster->run_of(id);
   std::set<std::string> written;
@@ -62,6 +63,7 @@ std::string prometheus_page() {
   const messages::RewardFigures figures{
       .mean = 0.5, .greedy = 0.5, .pass = {{1, 0.5}}, .scored = 97, .failed = 3};
   report.status.eval = messages::EvaluationFigures{.all = figures, .sources = {{"math", figures}}};
+  report.status.cost.per_step = report.status.cost.total = 0.1;
   report.status.broadcasts = report.status.broadcast_failures = 1;
   report.status.rates =
       scheduler::FleetRates{.steps = 1, .rollouts = {{.actor = actor}}, .prefix_hit_ratio = 0.5};

@@ -134,6 +134,30 @@ TEST(Prometheus, UnknownValuesAreAbsent) {
   EXPECT_EQ(lines_of(after, "tandem_actor_cpu_percent").size(), 1u);
 }
 
+TEST(Prometheus, OnlyAJobWithPricesHasACost) {
+  ExchangeReports reports;
+  reports["free-1"].status.cost = {.rollout_device_seconds = 30, .goodput = 12.5};
+  reports["paid-1"].status.cost = {.rollout_device_seconds = 30,
+                                   .learner_device_seconds = 10,
+                                   .per_step = 0.25,
+                                   .total = 1.5,
+                                   .currency = "EUR"};
+  const std::string text = prometheus_text({}, reports);
+  read_exposition(text);
+  EXPECT_EQ(lines_of(text, "tandem_cost_per_step"),
+            Lines{R"(tandem_cost_per_step{tandem_job="paid-1"} 0.25)"});
+  EXPECT_EQ(lines_of(text, "tandem_cost_total"),
+            Lines{R"(tandem_cost_total{tandem_job="paid-1"} 1.5)"});
+  EXPECT_EQ(lines_of(text, "tandem_goodput_tokens_per_device_second"),
+            (Lines{R"(tandem_goodput_tokens_per_device_second{tandem_job="free-1"} 12.5)",
+                   R"(tandem_goodput_tokens_per_device_second{tandem_job="paid-1"} 0.0)"}));
+  EXPECT_EQ(lines_of(text, "tandem_device_seconds_total"),
+            (Lines{R"(tandem_device_seconds_total{tandem_job="free-1",pool="rollout"} 30.0)",
+                   R"(tandem_device_seconds_total{tandem_job="free-1",pool="learner"} 0.0)",
+                   R"(tandem_device_seconds_total{tandem_job="paid-1",pool="rollout"} 30.0)",
+                   R"(tandem_device_seconds_total{tandem_job="paid-1",pool="learner"} 10.0)"}));
+}
+
 TEST(Prometheus, EveryListedJobHasTheStateItIsIn) {
   controller::ClusterView cluster{};
   cluster.jobs.push_back(job_in(scheduler::JobState::kSucceeded, "j-1"));

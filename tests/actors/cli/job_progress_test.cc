@@ -146,6 +146,17 @@ TEST(Progress, TheSummaryEndsWithTheNextSteps) {
   const std::string with_sources = final_summary(a_job(), sampled);
   for (const char* part : {"3 failed (pass@8 1.000)", "by source", "code -, 3 failed, math 0.970"})
     EXPECT_NE(with_sources.find(part), std::string::npos) << part << "\n" << with_sources;
+  EXPECT_EQ(text.find("cost"), text.npos) << "the run had no prices";
+  json priced = result;
+  priced["cost"] = {{"currency", "EUR"},
+                    {"total", 12.5},
+                    {"per_step", 0.0008321},
+                    {"goodput_tokens_per_device_second", 1204.6}};
+  EXPECT_NE(final_summary(a_job(), priced)
+                .find("12.5 EUR, 0.0008321 for each of the newest steps, 1205 tokens trained per "
+                      "device second"),
+            text.npos)
+      << final_summary(a_job(), priced);
   EXPECT_EQ(text.find("record"), text.npos);
   json recorded = result;
   recorded["recorded_bytes"] = 3072000;

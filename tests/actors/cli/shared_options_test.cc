@@ -116,10 +116,10 @@ TEST(SharedOptions, AControllerListensWhereItIsTold) {
   EXPECT_EQ(usual.listen.bind, "127.0.0.1");
   EXPECT_EQ(usual.listen.node_grace_s, 300);
   EXPECT_FALSE(usual.memory_bytes);
-  const auto work = parsed<Work>({"work", "j", "--port", "0", "--bind", "10.0.0.1", "--allow-host",
-                                  "a", "--allow-host", "b", "--metrics-without-token",
-                                  "--node-grace-s", "3600", "--pricing",
-                                  "rollout=2.10,learner=4", "--memory", "1.5GiB"});
+  const auto work =
+      parsed<Work>({"work", "j", "--port", "0", "--bind", "10.0.0.1", "--allow-host", "a",
+                    "--allow-host", "b", "--metrics-without-token", "--node-grace-s", "3600",
+                    "--pricing", "rollout=2.10,learner=4", "--memory", "1.5GiB"});
   EXPECT_EQ(work.listen.port, 0);
   EXPECT_EQ(work.listen.bind, "10.0.0.1");
   EXPECT_EQ(work.listen.allow_hosts, (Words{"a", "b"}));

@@ -267,6 +267,41 @@ TEST(Resume, CancelledRunGoesOn) {
   expect_both_lives_balance(*second, resume_to_end(*second, run));
 }
 
+TEST(Resume, TheCostIsThatOfAllIncarnations) {
+  SimulatedJob job = plain_job(7);
+  job.exchange.pricing = scheduler::Pricing{.rollout = 2.1, .learner = 4};
+  auto first = cluster_of(7);
+  const auto id = first->submit(job);
+  first->run_for(1200ms);
+  ASSERT_TRUE(first->cancel(*id).has_value());
+  run_to_end(*first, *id);
+  const auto run = first->run_of(*id);
+  const nlohmann::json cut = parse_json(*run->record.result_json)["cost"];
+  const std::size_t lines = run->record.metrics_lines.size();
+  EXPECT_GT(cut["total"], 0);
+  first.reset();
+  auto second = cluster_of(8);
+  resume_to_end(*second, run);
+  const nlohmann::json whole = parse_json(*run->record.result_json)["cost"];
+  EXPECT_EQ(whole["currency"], "USD");
+  double cost = 0;
+  for (const auto& [pool, price] : {std::pair("rollout", 2.1), std::pair("learner", 4.0)}) {
+    EXPECT_GT(whole["device_seconds"][pool], cut["device_seconds"][pool]) << pool;
+    cost += whole["device_seconds"][pool].get<double>() / 3600 * price;
+  }
+  EXPECT_NEAR(whole["total"].get<double>() / cost, 1, 1e-9);
+  ASSERT_GT(run->record.metrics_lines.size(), lines);
+  double before = 0;
+  for (const std::string& text : run->record.metrics_lines) {
+    const nlohmann::json line = parse_json(text);
+    if (!line.contains("tandem/cost/total")) continue;  // an evaluation's
+    EXPECT_GE(line["tandem/cost/total"], before);
+    EXPECT_GT(line["tandem/cost/step"], 0);
+    before = line["tandem/cost/total"];
+  }
+  EXPECT_GE(whole["total"], before);
+}
+
 TEST(Resume, FinishedRunIsLeftAsItIs) {
   auto first = cluster_of(7);
   SimulatedJob job = plain_job(7);

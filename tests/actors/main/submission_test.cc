@@ -71,6 +71,24 @@ class Predecessor : public testing::Test {
   wire::PayloadRef payload_;
 };
 
+TEST(Submission, AJobsOwnPricesWinOverThoseOfTheCluster) {
+  const job::JobFolder folder;
+  job::JobSpec job = folder.full();
+  const scheduler::Pricing own{.rollout = 1, .learner = 2}, cluster{.rollout = 3, .learner = 4};
+  job.pricing = own;
+  add_pricing(cluster, job);
+  EXPECT_EQ(job.pricing, own);
+  job.pricing.reset();
+  add_pricing({}, job);
+  EXPECT_FALSE(job.pricing);
+  add_pricing(cluster, job);
+  EXPECT_EQ(job.pricing, cluster);
+  job::JobSpec alone;
+  alone.actors["counter"].command = {"/bin/true"};
+  add_pricing(cluster, alone);
+  EXPECT_FALSE(alone.pricing) << "such a job has no other section";
+}
+
 TEST_F(Predecessor, IsFollowedWhereItsJournalAndPayloadsAreThere) {
   EXPECT_TRUE(next().follows) << "there is no journal: nobody was told anything";
   EXPECT_FALSE(is_followed());

@@ -123,6 +123,24 @@ TEST(ExchangeConfig, HasTheJobsSchedulesAndFilter) {
   EXPECT_FALSE(config->filter_groups.upper);
 }
 
+TEST(ExchangeConfig, HasTheJobsDevicesAndTheirPrices) {
+  const job::JobFolder folder;
+  job::JobSpec job = folder.parse(folder.minimal())->spec;
+  const auto plain = exchange_config_of(job);
+  ASSERT_TRUE(plain) << render(plain.error());
+  EXPECT_EQ(plain->devices.per_rollout, 1);
+  EXPECT_EQ(plain->devices.learner, 1);
+  EXPECT_FALSE(plain->pricing);
+  job.learner.ranks = 4;
+  job.pools.rollout.gpus_per_actor = 0.25;
+  job.pools.learner.gpus_per_actor = 0.5;
+  job.pricing = scheduler::Pricing{.rollout = 2.1, .learner = 4};
+  const auto priced = exchange_config_of(job);
+  EXPECT_EQ(priced->devices.per_rollout, 0.25);
+  EXPECT_EQ(priced->devices.learner, 2);
+  EXPECT_EQ(priced->pricing, job.pricing);
+}
+
 TEST(ExchangeConfig, ASampleTellsAnAnswerWithinAnObject) {
   const job::JobFolder folder;
   folder.write("data/train.jsonl",
