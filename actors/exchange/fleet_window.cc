@@ -18,13 +18,16 @@ Number growth(Number from, Number to) {
 }
 
 RolloutSums between(const RolloutSums& from, const RolloutSums& to) {
+  FitSums steps = to.steps;
+  steps -= from.steps;
   return {.tokens = to.tokens - from.tokens,
           .prefix_queries = to.prefix_queries - from.prefix_queries,
           .prefix_hits = to.prefix_hits - from.prefix_hits,
           .busy_seconds = to.busy_seconds - from.busy_seconds,
           .observed_seconds = to.observed_seconds - from.observed_seconds,
           .pause_seconds = to.pause_seconds - from.pause_seconds,
-          .installs = to.installs - from.installs};
+          .installs = to.installs - from.installs,
+          .steps = steps};
 }
 
 void add(RolloutSums& to, const RolloutSums& more) {
@@ -35,6 +38,7 @@ void add(RolloutSums& to, const RolloutSums& more) {
   to.observed_seconds += more.observed_seconds;
   to.pause_seconds += more.pause_seconds;
   to.installs += more.installs;
+  to.steps += more.steps;
 }
 
 double share(double part, double whole) {
@@ -69,11 +73,14 @@ void FleetWindow::worked(const std::string& rollout, const messages::RolloutStat
                          const messages::RolloutStats& now, Duration time) {
   Place& place = place_of(rollout);
   place.up = true;
+  FitSums steps = now.step_seconds;
+  steps -= before.step_seconds;
   add(place.sums, {.tokens = growth(before.generation_tokens, now.generation_tokens),
                    .prefix_queries = growth(before.prefix_cache_queries, now.prefix_cache_queries),
                    .prefix_hits = growth(before.prefix_cache_hits, now.prefix_cache_hits),
                    .busy_seconds = growth(before.busy_seconds, now.busy_seconds),
-                   .observed_seconds = seconds(time)});
+                   .observed_seconds = seconds(time),
+                   .steps = steps});
 }
 
 void FleetWindow::installed(const std::string& rollout, double pause_seconds) {
@@ -155,6 +162,8 @@ std::optional<scheduler::FleetRates> FleetWindow::rates(std::int64_t steps) cons
   rates.completions_per_step =
       static_cast<double>(to.sums.completions - from->sums.completions) / count;
   if (trained > 0) rates.generated_per_trained = 1 + wasted / trained;
+  const auto [step_s, sequence_s, prompt_token_s] = fit_nonnegative(all.steps);
+  rates.engine = {step_s, sequence_s, prompt_token_s};
   rates.install_seconds = ratio(all.pause_seconds, static_cast<double>(all.installs));
   if (all.prefix_queries > 0)
     rates.prefix_hit_ratio =

@@ -40,6 +40,7 @@ struct RolloutSums {
   double observed_seconds = 0;  // that the reports cover
   double pause_seconds = 0;     // decoding paused for installs
   std::int64_t installs = 0;    // that paused it
+  FitSums steps;                // of its engine, as RolloutStats has them
   bool operator==(const RolloutSums&) const = default;
 };
 

@@ -7,7 +7,12 @@
 
 #include "actors/messages/latencies.h"
 #include "runtime/base/ids.h"
+#include "runtime/base/linear_fit.h"
 #include "runtime/wire/fields.h"
+
+namespace tandem {
+TANDEM_WIRE(FitSums, count, x1, x2, y, x1x1, x1x2, x2x2, x1y, x2y)
+}  // namespace tandem
 
 namespace tandem::messages {
 
@@ -33,6 +38,7 @@ struct RolloutStats {
   std::int32_t requests_waiting = 0;
   double kv_cache_usage = 0;  // share of the pages that are in use, 0…1
   double busy_seconds = 0;    // spent in engine steps
+  FitSums step_seconds;       // of each step: by its generated tokens and its tokens of prompts
   Latencies latencies;
   // Set while a version that the engine's work needs cannot be had, and for how long already.
   std::optional<PolicyVersion> missing;
@@ -42,6 +48,6 @@ struct RolloutStats {
 };
 TANDEM_WIRE(RolloutStats, from, generation_tokens, prompt_tokens, prefix_cache_queries,
             prefix_cache_hits, preemptions, requests_running, requests_waiting, kv_cache_usage,
-            busy_seconds, latencies, missing, missing_seconds, no_room, first)
+            busy_seconds, step_seconds, latencies, missing, missing_seconds, no_room, first)
 
 }  // namespace tandem::messages

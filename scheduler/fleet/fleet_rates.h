@@ -17,6 +17,12 @@ struct RolloutRate {
   double install_fraction = 0;  // of the window: decoding paused while weights were installed
 };
 
+// A decode step of the mean engine takes step + sequence · (sequences that run) + prompt_token ·
+// (tokens of prompts that begin with it), in seconds: a fit to the steps of the window.
+struct StepCosts {
+  double step_s = 0, sequence_s = 0, prompt_token_s = 0;
+};
+
 struct FleetRates {
   std::int64_t steps = 0;             // committed in the window; > 0
   double seconds = 0;                 // the length of the window; > 0
@@ -26,6 +32,7 @@ struct FleetRates {
   double step_seconds = 0, step_tokens = 0;
   double completions_per_step = 0;
   double generated_per_trained = 1;        // tokens generated per token trained
+  StepCosts engine;                        // zeros before a rollout has told of a step
   double install_seconds = 0;              // the mean pause of one install; 0: there was none
   std::optional<double> prefix_hit_ratio;  // tokens found per token looked up; none: no look-ups
   double trainer_idle_fraction = 0, rollout_idle_fraction = 0;  // measured in the window
