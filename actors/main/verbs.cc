@@ -13,6 +13,7 @@
 #include "actors/main/replay_command.h"
 #include "actors/main/score_command.h"
 #include "actors/main/simulate_command.h"
+#include "actors/main/timeline_command.h"
 #include "actors/main/tokenize_command.h"
 #include "kernels/backend.h"
 #include "runtime/base/check.h"
@@ -39,12 +40,13 @@ struct Row {
   std::string_view before;  // the verb of the client that comes next in the help
 };
 constexpr Row kRows[] = {
-    {make_computing<RunCommand>, "submit"},    {cli::make_verb<ImportCommand>, "wait"},
-    {make_computing<ReplayCommand>, "scale"},  {make_computing<UpCommand>, "status"},
-    {cli::make_verb<DownCommand>, "status"},   {cli::make_verb<ControllerCommand>, "explain"},
-    {make_computing<NodeCommand>, "explain"},  {make_computing<GenerateCommand>, "explain"},
-    {make_computing<EvalCommand>, "explain"},  {cli::make_verb<ScoreCommand>, "explain"},
-    {cli::make_verb<SimulateCommand>, "wait"}, {cli::make_verb<TokenizeCommand>, "explain"},
+    {make_computing<RunCommand>, "submit"},     {cli::make_verb<ImportCommand>, "wait"},
+    {make_computing<ReplayCommand>, "scale"},   {make_computing<UpCommand>, "status"},
+    {cli::make_verb<DownCommand>, "status"},    {cli::make_verb<ControllerCommand>, "explain"},
+    {make_computing<NodeCommand>, "explain"},   {make_computing<GenerateCommand>, "explain"},
+    {make_computing<EvalCommand>, "explain"},   {cli::make_verb<ScoreCommand>, "explain"},
+    {cli::make_verb<SimulateCommand>, "wait"},  {cli::make_verb<TokenizeCommand>, "explain"},
+    {cli::make_verb<TimelineCommand>, "scale"},
 };
 
 }  // namespace

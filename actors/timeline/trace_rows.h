@@ -1,0 +1,77 @@
+// The rows of a trace: a process for each pool, a thread for each actor, and further threads, its
+// lanes, for things of one actor that overlap. A row is named by metadata when it is first used.
+//
+//   TL-2  A lane has one owner at a time, so that spans of a lane never overlap.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "actors/timeline/trace_window.h"
+#include "runtime/base/enum_names.h"
+
+namespace tandem::timeline {
+
+// The order is that of the processes in a viewer.
+enum class TracePool : std::int64_t { kRun = 1, kLearner, kRollout, kReward, kGroups };
+constexpr auto enum_names(TracePool) {
+  using enum TracePool;
+  return enum_name_rows<TracePool>({{kRun, "run"},
+                                    {kLearner, "learner pool"},
+                                    {kRollout, "rollout pool"},
+                                    {kReward, "reward pool"},
+                                    {kGroups, "groups"}});
+}
+inline constexpr std::size_t kTracePools = kEnumNameRows<TracePool>.size();
+
+// Lanes of one thing. A lease beyond has no span of its own: its group's trip shows it.
+inline constexpr std::size_t kLanesMax = 256;
+
+// A lane that somebody has.
+struct TraceLane {
+  TraceRow row;
+  std::size_t owner = 0, lane = 0;
+};
+
+class TraceRows {
+ public:
+  explicit TraceRows(TraceWindow& window) : window_(window) {}
+
+  // Gives the pool's process its name, where it has none.
+  void open(TracePool pool);
+  // The row of this name: "phases" of the run, or an actor such as "rollout/0".
+  TraceRow row(TracePool pool, const std::string& name);
+  // The first lane of `name` that nobody has; nullopt where kLanesMax are taken.
+  std::optional<TraceLane> take(TracePool pool, const std::string& name);
+  void give_back(const TraceLane& lane);
+
+ private:
+  struct Named {
+    TracePool pool;
+    std::string name;
+    std::int64_t order = 0;
+    TraceRow row = {};
+    std::vector<TraceRow> lanes = {};
+    std::vector<bool> taken = {};
+  };
+  std::size_t find(TracePool pool, const std::string& name);
+  void name(TraceRow row, const std::string& kind, const std::string& shown, std::int64_t order);
+  TraceRow make(const Named& named, const std::string& shown, std::int64_t order);
+
+  TraceWindow& window_;
+  std::map<std::pair<TracePool, std::string>, std::size_t> by_name_;
+  std::vector<Named> named_;
+  std::int64_t threads_ = 0;
+  std::array<bool, kTracePools + 1> opened_{};  // by the pool's number
+};
+
+// "rollout/0" of "arithmetic-grpo-1/rollout/0".
+std::string short_name(const std::string& actor);
+
+}  // namespace tandem::timeline
