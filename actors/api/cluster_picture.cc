@@ -35,7 +35,9 @@ const controller::JobRecord* Picture::job(const std::string& wanted) const {
 }
 
 json Picture::shown(const controller::JobRecord& job) const {
-  return shown_job(job, report(job.id), cluster.now, work);
+  json item = shown_job(job, report(job.id), cluster.now, work);
+  item["alerts"] = alerts_json(alerts, job.id);
+  return item;
 }
 
 json Picture::shown(const controller::JobRecord& job, const controller::ActorRecord& actor) const {
@@ -51,7 +53,11 @@ Result<Picture> take_picture(const PictureSources& from, const controller::ViewP
   for (const auto& [job, exchange] : picture.cluster.exchanges)
     if (auto report = ask_and_wait(exchange, messages::GetExchangeReport{}, kApiAskTimeout))
       picture.reports.emplace(job, std::move(*report));
-  if (page.of == controller::ViewOf::kNodes || !from.watchdog) return picture;
+  if (page.of == controller::ViewOf::kNodes) return picture;
+  if (from.alerts)
+    if (auto alerts = ask_and_wait(from.alerts, GetAlerts{}, kApiAskTimeout))
+      picture.alerts = *std::move(alerts);
+  if (!from.watchdog) return picture;
   if (auto work = ask_and_wait(from.watchdog, controller::GetWork{page.job}, kApiAskTimeout))
     picture.work = std::move(*work);
   return picture;

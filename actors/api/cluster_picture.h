@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "actors/api/alerts.h"
 #include "actors/api/api_json.h"
 #include "actors/controller/controller.h"
 #include "actors/controller/watchdog.h"
@@ -21,6 +22,7 @@ struct Picture {
   controller::ClusterView cluster;
   ExchangeReports reports;
   controller::WorkByActor work = {};
+  FiringAlerts alerts = {};
 
   const messages::ExchangeReport* report(const std::string& job) const;
   // The job of this id, or else of this name: one that still runs if there is one, and the last in
@@ -35,8 +37,10 @@ struct Picture {
 struct PictureSources {
   actor::Ref<controller::Controller::Inbox> controller;
   actor::Ref<controller::Watchdog::Inbox> watchdog = {};  // empty: it is not asked
+  actor::Ref<Alerts::Inbox> alerts = {};                  // likewise
 };
-// Asks the controller, then each exchange of the page, and for jobs and actors the watchdog. Fails
+// Asks the controller, then each exchange of the page, and for jobs and actors the watchdog
+// and the alerts. Fails
 // only if the controller does not answer; another actor that does not is left out.
 Result<Picture> take_picture(const PictureSources& from, const controller::ViewPage& page = {});
 // Of the job of this id alone, or of all where there is none: the job may be meant by its name.

@@ -104,7 +104,7 @@ class ClusterApi {
   HttpAnswer watch(const std::string& kind, const std::string& name) const;
   HttpAnswer page(const HttpRequest& request, const std::string& kind) const;
   Result<Picture> picture_of_one(const std::string& kind, const std::string& name) const;
-  PictureSources sources() const { return {api_.controller, api_.watchdog}; }
+  PictureSources sources() const { return {api_.controller, api_.watchdog, api_.alerts}; }
 
   const HttpApi api_;
   const HttpStreams streams_;
@@ -119,7 +119,9 @@ ClusterApi::ClusterApi(const HttpApi& api)
       streams_(api.system),
       runs_(ServingController{api.controller, streams_}, api.home, api.read_job),
       watched_(std::make_shared<WatchedRound>(
-          [from = PictureSources{api.controller, api.watchdog}] { return take_picture(from); })),
+          [from = PictureSources{api.controller, api.watchdog, api.alerts}] {
+            return take_picture(from);
+          })),
       table_(routes()) {}
 
 RouteHandler ClusterApi::by(Member handler) const {
@@ -329,6 +331,10 @@ HttpAnswer ClusterApi::status(const Call&) const {
   body["http"] = self.http;
   body["started"] = self.started_ms;
   body["runs"] = runs_.count();
+  body["alerts"] = json::array();
+  if (api_.alerts)
+    if (const auto firing = ask_and_wait(api_.alerts, GetAlerts{}, kApiAskTimeout))
+      body["alerts"] = alerts_json(*firing);
   return ok(body);
 }
 

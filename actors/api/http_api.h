@@ -10,6 +10,7 @@
 #include <functional>
 #include <string>
 
+#include "actors/api/alerts.h"
 #include "actors/controller/controller.h"
 #include "actors/controller/watchdog.h"
 #include "actors/runs/run_catalogue.h"
@@ -42,6 +43,7 @@ struct HttpApi {
   std::function<std::string()> make_page_key;  // of HttpAuth; any thread
   actor::System& system;  // for the feeding actor, "http_streams"; outlives the server
   actor::Ref<controller::Watchdog::Inbox> watchdog = {};  // empty: waits for work have no deadline
+  actor::Ref<Alerts::Inbox> alerts = {};                  // empty: nothing raises an alert
 };
 
 // The handler, for any number of threads. It answers /healthz, /readyz, /metrics, the page and the

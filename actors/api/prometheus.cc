@@ -4,12 +4,14 @@
 // writes one family from a pointer to a member, so that a family is one line of code.
 #include "actors/api/prometheus.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string_view>
 #include <type_traits>
@@ -57,10 +59,16 @@ struct Family {
   const char* help;
 };
 
+// The families as text, or the samples of some of them as values.
 class PrometheusText {
  public:
+  PrometheusText() = default;
+  explicit PrometheusText(std::span<const std::string> wanted)
+      : wanted_(std::in_place, wanted.begin(), wanted.end()) {}
+
   void family(const Family& which) {
     name_ = which.name;
+    if (wanted_) return;
     text_ += "# HELP " + name_ + " " + which.help + "\n# TYPE " + name_ + " " + which.type + "\n";
   }
   // Writes nothing where there is no value.
@@ -84,12 +92,18 @@ class PrometheusText {
     line("_count", labels, static_cast<double>(count));
   }
   std::string take() { return std::move(text_); }
+  std::vector<MetricSample> take_samples() { return std::move(samples_); }
 
  private:
   void line(const char* suffix, const std::string& labels, double value) {
-    text_ += name_ + suffix + "{" + labels + "} " + number(value) + "\n";
+    if (!wanted_)
+      text_ += name_ + suffix + "{" + labels + "} " + number(value) + "\n";
+    else if (wanted_->contains(name_))
+      samples_.push_back({.family = name_ + suffix, .labels = labels, .value = value});
   }
   std::string text_, name_;
+  const std::optional<std::set<std::string>> wanted_;
+  std::vector<MetricSample> samples_;
 };
 
 // The engines' families have vLLM's names, so that its dashboards show Tandem's rollouts.
@@ -144,6 +158,12 @@ void add_progress(PrometheusText& text, const ExchangeReports& reports) {
           &messages::JobStatus::policy_version);
   figures({"tandem_staleness_max", "gauge", "Highest staleness of a trained trajectory."}, kStatus,
           &messages::JobStatus::staleness_max);
+  figures({"tandem_staleness_bound", "gauge", "async.max_staleness."}, kStatus,
+          &messages::JobStatus::staleness_bound);
+  figures({"tandem_queue_limit", "gauge", "Groups that may wait while the learner trains a step."},
+          kStatus, &messages::JobStatus::queue_limit);
+  figures({"tandem_disk_waits", "gauge", "1 while the run stands still until its disk has room."},
+          kStatus, [](const messages::JobStatus& status) { return status.disk_full ? 1 : 0; });
   figures({"tandem_queue_depth", "gauge", "Groups generated and not yet in training."}, kStatus,
           &messages::JobStatus::queue_depth);
   figures({"tandem_trainer_idle_fraction", "gauge", "Share of time the learner waited."}, kStatus,
@@ -309,6 +329,16 @@ void add_last_steps(PrometheusText& text, const ExchangeReports& reports) {
           &messages::StepFigures::logprob_diff_max_at_staleness_0);
 }
 
+// Series of the cluster itself are there whatever its state, so that 0 can be told from unknown.
+void add_nodes(PrometheusText& text, const controller::ClusterView& cluster) {
+  const auto up = std::ranges::count_if(cluster.nodes, &controller::NodeRecord::up);
+  text.family({"tandem_nodes", "gauge", "Nodes by state."});
+  text.sample(label_list({{"state", "Ready"}}), up);
+  text.sample(label_list({{"state", "Lost"}}), std::ssize(cluster.nodes) - up);
+  text.family({"tandem_journal_fails", "gauge", "1 while the journal cannot be written."});
+  text.sample(label_list({{"journal", "controller"}}), cluster.journal_fails ? 1 : 0);
+}
+
 void add_cluster(PrometheusText& text, const controller::ClusterView& cluster) {
   text.family({"tandem_job_state", "gauge", "1 for the state that the job is in."});
   for (const controller::JobRecord& job : cluster.jobs)
@@ -340,6 +370,10 @@ void add_cluster(PrometheusText& text, const controller::ClusterView& cluster) {
          [](const controller::JobRecord& job, const controller::ActorRecord& actor) {
            return job.ladder.restarts_of(actor.name);
          });
+  actors({"tandem_actor_crash_loop", "gauge", "1 while the actor dies again and again."},
+         [&](const controller::JobRecord&, const controller::ActorRecord& actor) {
+           return scheduler::loops(actor.crash_loop, actor.status, cluster.now) ? 1 : 0;
+         });
   // The use of an actor, by one member of RankUsage; no value until it was reported.
   const auto use = [](auto part) {
     return [part](const controller::JobRecord&,
@@ -355,11 +389,8 @@ void add_cluster(PrometheusText& text, const controller::ClusterView& cluster) {
          use(&node::RankUsage::cpu_percent));
 }
 
-}  // namespace
-
-std::string prometheus_text(const controller::ClusterView& cluster,
-                            const ExchangeReports& reports) {
-  PrometheusText text;
+void add_all(PrometheusText& text, const controller::ClusterView& cluster,
+             const ExchangeReports& reports) {
   add_engines(text, reports);
   add_progress(text, reports);
   add_rates(text, reports);
@@ -367,7 +398,24 @@ std::string prometheus_text(const controller::ClusterView& cluster,
   add_evaluations(text, reports);
   add_last_steps(text, reports);
   add_cluster(text, cluster);
+  add_nodes(text, cluster);
+}
+
+}  // namespace
+
+std::string prometheus_text(const controller::ClusterView& cluster,
+                            const ExchangeReports& reports) {
+  PrometheusText text;
+  add_all(text, cluster, reports);
   return text.take();
+}
+
+std::vector<MetricSample> metric_samples(const controller::ClusterView& cluster,
+                                         const ExchangeReports& reports,
+                                         std::span<const std::string> families) {
+  PrometheusText text(families);
+  add_all(text, cluster, reports);
+  return text.take_samples();
 }
 
 }  // namespace tandem::api

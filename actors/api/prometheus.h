@@ -6,8 +6,11 @@
 // gives every target a label `job` of its own.
 #pragma once
 
+#include <span>
 #include <string>
+#include <vector>
 
+#include "actors/api/alert_watch.h"
 #include "actors/api/api_json.h"
 
 namespace tandem::api {
@@ -16,5 +19,9 @@ inline constexpr const char* kPrometheusContentType = "text/plain; version=0.0.4
 
 // All families, also those without samples.
 std::string prometheus_text(const controller::ClusterView& cluster, const ExchangeReports& reports);
+// The samples of these families, as prometheus_text() writes them.
+std::vector<MetricSample> metric_samples(const controller::ClusterView& cluster,
+                                         const ExchangeReports& reports,
+                                         std::span<const std::string> families);
 
 }  // namespace tandem::api

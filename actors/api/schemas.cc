@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "actors/api/alert_rules.h"
 #include "actors/api/schema.h"
 #include "actors/messages/event_level.h"
 #include "runtime/http/http.h"
@@ -65,7 +66,19 @@ Schema status_schema() {
                  {"started", integer(), kUnixMs},
                  {"runs", integer(), "How many there are below TANDEM_HOME/runs."},
                  {"nodes", object({{"ready", integer()}, {"lost", integer()}})},
-                 {"jobs", map_of(integer()), "How many jobs are in each state."}});
+                 {"jobs", map_of(integer()), "How many jobs are in each state."},
+                 {"alerts", list_of(ref("Alert")), "Those that fire at present."}});
+}
+
+Schema alert_schema() {
+  return object({{"name", text(), "docs/guides/alerts.md explains each."},
+                 {"severity", schema::one_of(names_of<AlertSeverity>(2))},
+                 {"job", nullable(text()), "Null: it is about the cluster."},
+                 {"actor", nullable(text())},
+                 {"message", text()},
+                 {"advice", text(), "What to do."},
+                 {"value", number(), "Of the figure that the alert watches."},
+                 {"since_s", number(), "For so long it has fired."}});
 }
 
 Schema wait_schema() {
@@ -200,6 +213,7 @@ Schema job_schema() {
       {"memory", memory_schema(), "By role, for roles whose memory is planned."},
       {"why", list_of(ref("Wait")), kWhy},
       {"troubles", list_of(ref("Trouble")), kTroubles},
+      {"alerts", list_of(ref("Alert")), "Those of the job that fire at present.", kSometimes},
       {"warm_start", warm_start_schema(), "In the state WarmStart.", kSometimes},
       {"ledger", object({{"issued", integer()}, {"trained", integer()}, {"live", integer()}}),
        "How many groups, while the job runs.", kSometimes},
@@ -494,6 +508,7 @@ nlohmann::json component_schemas() {
   schemas["Error"] = object({{"error", error_fields(true)}});
   schemas["Id"] = object({{"id", text()}});
   schemas["Status"] = status_schema();
+  schemas["Alert"] = alert_schema();
   schemas["Wait"] = wait_schema();
   schemas["Trouble"] = trouble_schema();
   schemas["Staleness"] = staleness_schema();

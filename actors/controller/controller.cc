@@ -349,8 +349,8 @@ void Controller::handle(actor::Context& cx, messages::ExchangeEvent m) {
 }
 
 void Controller::handle(actor::Context& cx, ProcessNews news) {
-  carry_out(cx, Announce{"controller", "controller", std::move(news.message),
-                         messages::EventLevel::kWarning});
+  carry_out(cx, Announce{std::move(news.kind), std::move(news.subject), std::move(news.message),
+                         news.level});
 }
 
 void Controller::handle(actor::Context& cx, actor::Ask<Submit> ask) {

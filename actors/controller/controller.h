@@ -96,7 +96,8 @@ struct Await {  // answered once it holds; an asker that no longer waits is answ
 };
 inline constexpr std::size_t kAwaitsMax = 64;  // a further Await is refused with kFailed
 struct ProcessNews {  // an event of the controller's own process, for people alone
-  std::string message;
+  std::string message = {}, kind = "controller", subject = "controller";
+  messages::EventLevel level = messages::EventLevel::kWarning;
 };
 struct GetEvents {  // those with seq > after, at most kEventsKept of them
   using Reply = std::vector<runs::ClusterEvent>;

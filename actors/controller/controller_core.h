@@ -69,8 +69,9 @@ class ControllerCore {
   const std::map<std::string, JobRecord>& jobs() const { return state_.jobs; }
   const std::map<std::string, NodeRecord>& nodes() const { return state_.nodes; }
   const DurableState& durable() const { return state_.durable; }
-  const Lookups& lookups() const { return state_.found; }  // for checks
-  bool idle() const;                                       // every job is final
+  const Lookups& lookups() const { return state_.found; }      // for checks
+  bool journal_fails() const { return state_.journal_fails; }  // by the last JournalNews
+  bool idle() const;                                           // every job is final
 
  private:
   ControllerState state_;

@@ -15,7 +15,10 @@ using Exchanges = std::map<std::string, actor::Ref<ExchangeControl>>;
 class Copying {
  public:
   Copying(const ControllerCore& core, const Exchanges& exchanges, const ViewPage& page, Time now)
-      : core_(core), exchanges_(exchanges), page_(page), view_{.now = now} {}
+      : core_(core),
+        exchanges_(exchanges),
+        page_(page),
+        view_{.now = now, .journal_fails = core.journal_fails()} {}
 
   ClusterView taken() {
     switch (page_.of) {

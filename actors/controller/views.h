@@ -35,6 +35,7 @@ struct ClusterView {
   std::vector<NodeRecord> nodes;   // in the order of their names
   std::map<std::string, actor::Ref<ExchangeControl>> exchanges;
   Time now;
+  bool journal_fails = false;  // the controller cannot write its journal at present
 };
 // Answered at once with a copy of the records; for views of people and scripts.
 struct GetCluster {

@@ -392,6 +392,8 @@ messages::JobStatus status_of(const RunView& view) {
       .staleness_mean = statistics.trained.staleness.mean(),
       .queue_depth = ledger.count(GroupState::kGenerated) + ledger.count(GroupState::kScoring) +
                      ledger.count(GroupState::kScored),
+      .queue_limit = std::max<std::int64_t>(1, view.config.budget.lookahead) *
+                     view.config.budget.groups_per_step,
       .trainer_idle_fraction = trainer_idle_fraction(view),
       .warm_start = warm_start_of(view.seen.learner),
       .waits = WaitList(view).all(),

@@ -500,7 +500,8 @@ Result<void> ControllerProcess::Parts::listen() {
       .identity = [this] { return identity(); },
       .make_page_key = [this] { return web.auth->make_page_key(steady_now()); },
       .system = system,
-      .watchdog = watchdog};
+      .watchdog = watchdog,
+      .alerts = api::watch_alerts(system, controller)};
   web.auth = std::make_unique<api::HttpAuth>(
       api::HttpAuthRules{.token = web.token,
                          .nonce = web.nonce,

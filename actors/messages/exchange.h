@@ -116,7 +116,10 @@ struct JobStatus {
   // versions.
   std::int64_t staleness_bound = 0, staleness_max = 0;
   double staleness_mean = 0;
-  std::int64_t queue_depth = 0;      // groups generated and not yet in training
+  std::int64_t queue_depth = 0;  // groups generated and not yet in training
+  // Groups that may wait while the learner trains a step: those of `async.lookahead` steps, and of
+  // one at least.
+  std::int64_t queue_limit = 0;
   double trainer_idle_fraction = 0;  // 0…1, over the time that the job has been running
   double tokens_generated_per_s = 0, tokens_trained_per_s = 0;  // over the last seconds
   // Of both pools over the newest steps; empty before two are committed.

@@ -1,0 +1,271 @@
+// Thresholds are for a fleet in steady work: figures of the newest steps (rates), or of the moment.
+// A figure that swings within a step, as the queue's depth does, is taken as a mean.
+#include "actors/api/alert_rules.h"
+
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdio>
+
+namespace tandem::api {
+namespace {
+
+using std::chrono::minutes;
+using enum AlertHolds;
+using enum AlertSeverity;
+using enum AlertUnit;
+
+constexpr AlertRule kAlertRules[] = {
+    {.name = "TandemTrainerIdle",
+     .severity = kWarning,
+     .figure = {"tandem_trainer_idle_fraction_recent"},
+     .holds = kAbove,
+     .threshold = 0.25,
+     .against = {},
+     .steps_min = kAlertStepsMin,
+     .lasts = minutes(5),
+     .unit = kShare,
+     .summary = "The learner of {job} waited for samples {value} of the time.",
+     .advice = "tandem why {job}; tandem size --from {job} says how many rollouts match it"},
+    {.name = "TandemQueueFull",
+     .severity = kWarning,
+     .figure = {.family = "tandem_queue_depth", .mean_over = minutes(10)},
+     .holds = kAbove,
+     .threshold = 0.8,
+     .against = AlertFigure{"tandem_queue_limit"},
+     .steps_min = kAlertStepsMin,
+     .lasts = minutes(5),
+     .unit = kNumber,
+     .summary = "{value} generated groups of {job} wait for its learner, nearly all that its "
+                "staleness allows: it has more rollouts than it can use.",
+     .advice = "tandem size --from {job}; tandem scale {job} rollout=N"},
+    {.name = "TandemSampleTooOld",
+     .severity = kCritical,
+     .figure = {"tandem_oldest_sample_age_steps"},
+     .holds = kAbove,
+     .threshold = 1,
+     .against = AlertFigure{"tandem_staleness_bound"},
+     .steps_min = 0,
+     .lasts = minutes(1),
+     .unit = kNumber,
+     .summary = "The oldest sample of {job} that waits is {value} steps old, more than "
+                "async.max_staleness.",
+     .advice = "tandem why {job}; tandem get groups, and report it: the bound is a promise"},
+    {.name = "TandemTokensWasted",
+     .severity = kWarning,
+     .figure = {"tandem_tokens_generated_per_trained"},
+     .holds = kAbove,
+     .threshold = 2,
+     .against = {},
+     .steps_min = kAlertStepsMin,
+     .lasts = minutes(10),
+     .unit = kNumber,
+     .summary = "{job} generates {value} tokens for each token that it trains.",
+     .advice = "tandem get jobs {job} -o wide; docs/reasons.md says why groups are discarded"},
+    {.name = "TandemPrefixHitsDropped",
+     .severity = kWarning,
+     .figure = {"tandem_prefix_cache_hit_ratio"},
+     .holds = kBelow,
+     .threshold = 0.5,
+     .against = AlertFigure{.family = "tandem_prefix_cache_hit_ratio",
+                            .mean_over = minutes(60),
+                            .before = minutes(15)},
+     .steps_min = kAlertStepsMin,
+     .lasts = minutes(10),
+     .unit = kShare,
+     .summary = "The prefix caches of {job} have {value} of the prompts' tokens, less than half of "
+                "what they had.",
+     .advice = "tandem metrics {job} --keys tandem/prefix_hit_ratio; was its data or its "
+               "memory changed?"},
+    {.name = "TandemInstallPauseLong",
+     .severity = kWarning,
+     .figure = {"tandem_install_pause_fraction"},
+     .holds = kAbove,
+     .threshold = 0.1,
+     .against = {},
+     .steps_min = kAlertStepsMin,
+     .lasts = minutes(5),
+     .unit = kShare,
+     .summary = "The rollouts of {job} pause {value} of the time to install weights.",
+     .advice = "publish less often (async.trigger_parameter_sync_step), or by a faster "
+               "weight_broadcast.type; more rollouts do not help"},
+    {.name = "TandemCostDrift",
+     .severity = kWarning,
+     .figure = {"tandem_cost_per_step"},
+     .holds = kAbove,
+     .threshold = 1.25,
+     .against =
+         AlertFigure{
+             .family = "tandem_cost_per_step", .mean_over = minutes(60), .before = minutes(60)},
+     .steps_min = kAlertStepsMin,
+     .lasts = minutes(10),
+     .unit = kNumber,
+     .summary = "A step of {job} costs {value}, a quarter more than an hour before.",
+     .advice = "tandem why {job}; tandem size --from {job} says which pool pays for the other"},
+    {.name = "TandemNoProgress",
+     .severity = kCritical,
+     .figure = {.family = "tandem_step", .mean_over = minutes(15)},
+     .holds = kAtLeast,
+     .threshold = 1,
+     .against = AlertFigure{"tandem_step"},
+     .steps_min = kAlertStepsMin,
+     .lasts = minutes(15),
+     .unit = kNumber,
+     .summary = "{job} has committed no step for half an hour; it is at step {value}.",
+     .advice = "tandem why {job}; tandem logs learner/0 -j {job}"},
+    {.name = "TandemStepsSkipped",
+     .severity = kCritical,
+     .figure = {"tandem_steps_skipped_in_row"},
+     .holds = kAtLeast,
+     .threshold = 3,
+     .against = {},
+     .steps_min = 0,
+     .lasts = minutes(1),
+     .unit = kNumber,
+     .summary = "The newest {value} steps of {job} had no finite gradient and changed nothing.",
+     .advice = "tandem events -j {job}; docs/guides/failures.md, A gradient that is not finite"},
+    {.name = "TandemCrashLoop",
+     .severity = kCritical,
+     .figure = {"tandem_actor_crash_loop"},
+     .holds = kAbove,
+     .threshold = 0,
+     .against = {},
+     .steps_min = 0,
+     .lasts = minutes(1),
+     .unit = kNumber,
+     .summary = "{actor} dies again and again.",
+     .advice = "tandem why {actor}; tandem logs {actor} --previous"},
+    {.name = "TandemDiskFull",
+     .severity = kCritical,
+     .figure = {"tandem_disk_waits"},
+     .holds = kAbove,
+     .threshold = 0,
+     .against = {},
+     .steps_min = 0,
+     .lasts = minutes(1),
+     .unit = kNumber,
+     .summary = "{job} stands still: the disk of its run takes nothing more.",
+     .advice = "tandem why {job} names the disk; make room there, and it goes on by itself"},
+    {.name = "TandemAutoscaleAtLimit",
+     .severity = kWarning,
+     .figure = {"tandem_autoscale_at_limit"},
+     .holds = kAbove,
+     .threshold = 0,
+     .against = {},
+     .steps_min = 0,
+     .lasts = minutes(10),
+     .unit = kNumber,
+     .summary = "The autoscale of {job} wants more or fewer rollouts than it may have.",
+     .advice = "tandem why {job}; raise pools.rollout.autoscale.max, or add a node"},
+    {.name = "TandemNodeLost",
+     .severity = kCritical,
+     .figure = {"tandem_nodes", "state", "Lost"},
+     .holds = kAbove,
+     .threshold = 0,
+     .against = {},
+     .steps_min = 0,
+     .lasts = minutes(1),
+     .unit = kNumber,
+     .summary = "{value} of the cluster's nodes are lost.",
+     .advice = "tandem get nodes; start the node again, or the controller without it"},
+    {.name = "TandemJournalFails",
+     .severity = kCritical,
+     .figure = {"tandem_journal_fails"},
+     .holds = kAbove,
+     .threshold = 0,
+     .against = {},
+     .steps_min = 0,
+     .lasts = minutes(1),
+     .unit = kNumber,
+     .summary = "The controller cannot write its journal, and starts no process.",
+     .advice = "make room on the disk of TANDEM_HOME; tandem events has the error"},
+    // Prometheus alone can tell: a controller that is gone shows nothing.
+    {.name = "TandemControllerDown",
+     .severity = kCritical,
+     .figure = {"up", "job", "tandem"},
+     .holds = kBelow,
+     .threshold = 1,
+     .against = {},
+     .steps_min = 0,
+     .lasts = minutes(1),
+     .unit = kNumber,
+     .summary = "The controller does not answer at /metrics.",
+     .advice = "tandem status on its machine; controller.log below TANDEM_HOME"},
+};
+
+std::string short_number(double value) {
+  std::array<char, 32> text{};
+  (void)std::snprintf(text.data(), text.size(), "%.4g", value);
+  return text.data();
+}
+
+const char* sign(AlertHolds holds) {
+  switch (holds) {
+    case kAbove:
+      return " > ";
+    case kBelow:
+      return " < ";
+    case kAtLeast:
+      return " >= ";
+  }
+  return "";
+}
+
+}  // namespace
+
+const char* name(AlertSeverity severity) { return severity == kCritical ? "critical" : "warning"; }
+
+std::span<const AlertRule> alert_rules() { return kAlertRules; }
+
+std::string duration_text(minutes duration) {
+  const auto count = duration.count();
+  return count > 0 && count % 60 == 0 ? std::to_string(count / 60) + "h"
+                                      : std::to_string(count) + "m";
+}
+
+std::string expression(const AlertFigure& figure) {
+  std::string text = figure.family;
+  if (figure.label) text += std::string("{") + figure.label + "=\"" + figure.value + "\"}";
+  if (figure.mean_over == minutes(0)) return text;
+  text += "[" + duration_text(figure.mean_over) + "]";
+  if (figure.before > minutes(0)) text += " offset " + duration_text(figure.before);
+  return "avg_over_time(" + text + ")";
+}
+
+std::string expression(const AlertRule& rule) {
+  std::string text = expression(rule.figure) + sign(rule.holds);
+  if (!rule.against)
+    text += short_number(rule.threshold);
+  else
+    text += (rule.threshold == 1 ? "" : short_number(rule.threshold) + " * ") +
+            expression(*rule.against);
+  if (rule.steps_min > 0) text += " and tandem_step >= " + std::to_string(rule.steps_min);
+  return text;
+}
+
+std::string filled(std::string_view text, const AlertSubject& subject, std::string_view value) {
+  struct Word {
+    std::string_view name, is;
+  };
+  const Word words[] = {{"{job}", subject.job}, {"{actor}", subject.actor}, {"{value}", value}};
+  std::string out;
+  while (!text.empty()) {
+    std::size_t taken = 1;
+    std::string_view is = text.substr(0, 1);
+    for (const Word& word : words)
+      if (text.starts_with(word.name)) {
+        taken = word.name.size();
+        is = word.is;
+      }
+    out += is;
+    text.remove_prefix(taken);
+  }
+  return out;
+}
+
+std::string value_text(const AlertRule& rule, double value) {
+  return rule.unit == kShare ? short_number(std::round(value * 1000) / 10) + " %"
+                             : short_number(value);
+}
+
+}  // namespace tandem::api

@@ -1,0 +1,70 @@
+// The table of alerts: for each its name, the condition over families of /metrics, how long the
+// condition must hold, and texts for people. From a row come both the rule in
+// configs/monitoring/tandem.rules.yaml (monitoring_files.h) and the alert that the controller shows
+// itself (alert_watch.h), so that the two cannot differ. Not here: when an alert fires.
+//
+//   AR-1  Each family and label that a row names is one of /metrics, or `up`, which Prometheus adds.
+//   AR-2  A row about the figures of a job lasts a minute at least, so that a job's first minute
+//         raises none of them; one about its steps also waits for kAlertStepsMin of them.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "runtime/base/clock.h"
+
+namespace tandem::api {
+
+enum class AlertSeverity : std::uint8_t { kWarning, kCritical };
+const char* name(AlertSeverity severity);  // "warning", "critical"
+
+// A family of /metrics as it is now, or its mean over a time that ends now or earlier.
+struct AlertFigure {
+  const char* family;
+  const char* label = nullptr;  // set: the series that have `value` for this label alone
+  const char* value = nullptr;
+  std::chrono::minutes mean_over{0};  // 0: as it is now
+  std::chrono::minutes before{0};     // the mean ends so long before now
+};
+
+enum class AlertHolds : std::uint8_t { kAbove, kBelow, kAtLeast };
+enum class AlertUnit : std::uint8_t { kNumber, kShare };  // how people read the figure
+
+inline constexpr std::int64_t kAlertStepsMin = 10;
+
+struct AlertRule {
+  const char* name;  // CamelCase, with the prefix Tandem
+  AlertSeverity severity;
+  // The condition: `figure` is above, below or at least `threshold`, or `threshold` times
+  // `against` where that is set, whose series has the same labels.
+  AlertFigure figure;
+  AlertHolds holds;
+  double threshold;
+  std::optional<AlertFigure> against;
+  std::int64_t steps_min;  // of the job; 0: the condition does not ask for steps
+  std::chrono::minutes lasts;
+  AlertUnit unit;
+  // A sentence, and the command that looks further. {job}, {actor} and {value} are replaced.
+  const char* summary;
+  const char* advice;
+};
+
+std::span<const AlertRule> alert_rules();
+
+// The condition in PromQL.
+std::string expression(const AlertRule& rule);
+std::string expression(const AlertFigure& figure);
+std::string duration_text(std::chrono::minutes duration);  // "5m", "1h"
+
+struct AlertSubject {
+  std::string job = {}, actor = {};  // empty: the alert is about no job, about no actor
+};
+// `text` with the words in place of {job}, {actor} and {value}.
+std::string filled(std::string_view text, const AlertSubject& subject, std::string_view value);
+std::string value_text(const AlertRule& rule, double value);  // "31 %", "2.5"
+
+}  // namespace tandem::api
