@@ -1,8 +1,9 @@
 // A block per trouble: who, when, what, and the last lines of the program's stderr with the path of
-// its log.
+// its log. A block per alert.
 #include "actors/cli/trouble_view.h"
 
 #include "actors/cli/table.h"
+#include "runtime/base/text.h"
 
 namespace tandem::cli {
 namespace {
@@ -19,7 +20,7 @@ double number_of(const json& item, const char* name) {
   return value.is_number() ? value.get<double>() : 0;
 }
 
-std::string block(const json& trouble) {
+std::string trouble_block(const json& trouble) {
   std::string text = word_of(trouble, "who") + ", " + age(number_of(trouble, "since_s")) +
                      " ago: " + word_of(trouble, "what");
   if (number_of(trouble, "attempt") > 0)
@@ -37,14 +38,26 @@ std::string block(const json& trouble) {
   return text;
 }
 
-}  // namespace
+std::string alert_block(const json& alert) {
+  return visible(word_of(alert, "severity") + " " + word_of(alert, "name") + " for " +
+                     age(number_of(alert, "since_s")) + ": " + word_of(alert, "message"),
+                 Lines::kOne) +
+         "\n  " + visible(word_of(alert, "advice"), Lines::kOne) + "\n";
+}
 
-std::string trouble_lines(const json& item) {
-  const json troubles = item.is_object() ? item.value("troubles", json()) : json();
+// The blocks of all entries of item[`name`].
+std::string blocks_of(const json& item, const char* name, std::string (*block)(const json&)) {
+  const json entries = item.is_object() ? item.value(name, json()) : json();
   std::string text;
-  if (troubles.is_array())
-    for (const json& trouble : troubles) text += block(trouble);
+  if (entries.is_array())
+    for (const json& entry : entries) text += block(entry);
   return text;
 }
+
+}  // namespace
+
+std::string trouble_lines(const json& item) { return blocks_of(item, "troubles", trouble_block); }
+
+std::string alert_lines(const json& item) { return blocks_of(item, "alerts", alert_block); }
 
 }  // namespace tandem::cli

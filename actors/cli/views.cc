@@ -555,13 +555,13 @@ std::string render_description(Kind kind, const json& item, const json& events,
                                const Screen& screen) {
   json fields = with_readable_times(item, screen);
   if (fields.is_object())
-    for (const char* const shown_below : {"why", "troubles", "memory", "reserved"})
-      // They follow as tables.
+    for (const char* const shown_below : {"why", "alerts", "troubles", "memory", "reserved"})
       fields.erase(shown_below);
   std::string out =
       render_items(kind, json::array({item}), OutputForm::kName, screen) + "\n" + to_yaml(fields);
   if (const json& why = at(item, {"why"}); why.is_array() && !why.empty())
     out += "\nWaits:\n" + wait_lines(why, screen);
+  if (const std::string alerts = alert_lines(item); !alerts.empty()) out += "\nAlerts:\n" + alerts;
   if (const std::string troubles = trouble_lines(item); !troubles.empty())
     out += "\nTroubles:\n" + troubles;
   if (const std::string memory = memory_lines(item, screen.width); !memory.empty())
@@ -577,6 +577,7 @@ std::string render_why(const json& item, const Screen& screen) {
   std::string out = name + " is " + text(at(item, {"state"}));
   if (const std::string reason = reason_of(item); reason != kNone) out += ": " + reason;
   out = visible(out, Lines::kOne) + "\n";
+  out += alert_lines(item);
   out += trouble_lines(item);  // whole, as the line above: they are why the question was asked
   const json& why = at(item, {"why"});
   if (!why.is_array() || why.empty()) return out + "it waits for nothing\n";

@@ -113,6 +113,7 @@ class World:
     def __init__(self, empty=False):
         now = int(time.time() * 1000)
         self.scales, self.cancels = [], []
+        self.alerts = []  # as /api/v1/status has them
         runs = [] if empty else [
             Run(LIVE, "Running", HISTORY, 1.0, now - 41_000_000),
             Run("arithmetic-grpo-6", "Succeeded", 100_000, 0.72, now - 90_000_000),
@@ -384,7 +385,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if self.server.broken:
             return self.connection.close()
         lists = {"jobs": world.jobs, "actors": world.actors, "nodes": world.nodes,
-                 "status": lambda: {"version": "0.1.0", "state": "Ready"},
+                 "status": lambda: {"version": "0.1.0", "state": "Ready", "alerts": world.alerts},
                  "runs": lambda: [world.run_json(run) for run in world.runs.values()]}
         if len(parts) == 1 and parts[0] in lists:
             return self.answer(200, lists[parts[0]]())

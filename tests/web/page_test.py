@@ -129,6 +129,29 @@ def a_live_run_asks_for_its_tail_alone(page):
     page.expect_calm()
 
 
+def alerts_are_above_every_page_while_they_fire(page):
+    alert = {"name": "TandemTrainerIdle", "severity": "warning", "job": LIVE, "actor": None,
+             "message": "The learner waited 31 % of the time.", "value": 0.31, "since_s": 432,
+             "advice": f"tandem why {LIVE}"}
+    lost = {"name": "TandemNodeLost", "severity": "critical", "job": None, "actor": None,
+            "message": "1 of the nodes is lost. " + fake_api.HOSTILE, "value": 1, "since_s": 61,
+            "advice": "tandem get nodes"}
+    rows = "document.querySelectorAll('#alerts .alert').length"
+    page.server.world.alerts = [alert, lost]
+    page.sign_in()
+    page.browser.wait_for(f"{rows} == 2")
+    page.says("for 7 min 12 s")
+    for size, name in ((DESKTOP, "desktop"), (PHONE, "phone")):
+        page.browser.size(*size)
+        page.expect_fits()
+        page.shot(f"alerts-{name}")
+    page.go(f"#/runs/{WARM}", f"{rows} == 1")  # another run's alert is not its
+    page.go(f"#/runs/{LIVE}", f"{rows} == 2")
+    page.server.world.alerts = []
+    page.browser.wait_for("document.getElementById('alerts').hidden")
+    page.expect_calm()
+
+
 def drag_over_the_first_plot(page):
     box = page.browser.value("(() => { const box = document.querySelector('.canvas')"
                              ".getBoundingClientRect(); return [box.x, box.y]; })()")
@@ -491,6 +514,7 @@ def an_empty_cluster_says_what_to_do(page):
 
 
 TESTS = [plots_are_drawn_at_both_widths, a_live_run_asks_for_its_tail_alone,
+         alerts_are_above_every_page_while_they_fire,
          zooming_asks_for_finer_buckets, runs_are_compared,
          runs_of_a_group_have_a_mean, runs_of_a_group_have_a_mean_for_each_configuration,
          a_phone_shows_what_a_run_is_called, every_tab_shows_hostile_text_as_text,

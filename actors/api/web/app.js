@@ -2,7 +2,7 @@
 
 import {ActorsView} from './actors_view.js';
 import {apiPath, connection, get, pokeAll, Scope} from './api.js';
-import {el, emptyState, keyed, refusal, setAttribute, setClass, setText, visible}
+import {badge, el, emptyState, keyed, refusal, setAttribute, setClass, setText, visible}
   from './dom.js';
 import {EventsView} from './events_view.js';
 import * as format from './format.js';
@@ -105,10 +105,36 @@ setInterval(() => {
   if (connection.ok === false) showConnection();
 }, 1000);
 
-get(apiPath(['status'])).then((status) => {
-  const version = status.version ?? '';
-  setText(document.getElementById('version'), `Tandem ${visible(version)}`.trim());
-}).catch(() => {});
+// The alerts that fire, above every page: of a run's alone where one is open.
+const alerts = document.getElementById('alerts');
+let firing = [];
+
+function showAlerts() {
+  const [page, run] = parse().parts;
+  const shown = firing.filter((one) => !(page === 'runs' || page === 'jobs') || !run || !one.job ||
+      one.job === run);
+  alerts.hidden = !shown.length;
+  keyed(alerts, shown, {
+    key: (one) => `${one.name} ${one.job} ${one.actor}`,
+    make: () => el('div.alert', {}, badge(''), el('span.since'), el('span'), el('code')),
+    update: (row, one) => {
+      const [level, since, message, advice] = row.children;
+      setText(level, visible(one.name));
+      setClass(level, `badge ${one.severity === 'critical' ? 'bad' : 'warn'}`);
+      setText(since, `for ${format.duration(one.since_s)}`);
+      setText(message, visible(one.message));
+      setText(advice, visible(one.advice));
+    },
+  });
+}
+
+new Scope().poll(async (signal) => {
+  const status = await get(apiPath(['status']), signal);
+  setText(document.getElementById('version'), `Tandem ${visible(status.version ?? '')}`.trim());
+  firing = status.alerts ?? [];
+  showAlerts();
+}, 5000);
 
 addEventListener('hashchange', route);
+addEventListener('hashchange', showAlerts);
 route();

@@ -3,6 +3,7 @@
 #include "actors/cli/cells.h"
 #include "actors/cli/shared_options.h"
 #include "actors/cli/table.h"
+#include "actors/cli/trouble_view.h"
 #include "actors/cli/verb.h"
 #include "actors/cli/views.h"
 
@@ -28,6 +29,7 @@ std::string status_lines(const json& status, const ApiClient& api, int width) {
   const json& http = at(status, {"http"});
   const std::string address =
       http.is_string() ? http.get<std::string>() : link::to_string(api.address().endpoint);
+  const std::string alerts = alert_lines(status);
   const std::vector<Row> rows{
       {"controller", (address.starts_with("http") ? "" : "http://") + address + ", pid " +
                          text(at(status, {"pid"})) + ", version " + text(at(status, {"version"}))},
@@ -36,16 +38,17 @@ std::string status_lines(const json& status, const ApiClient& api, int width) {
       {"home", text(at(status, {"home"}))},
       {"nodes", counts(at(status, {"nodes"}))},
       {"jobs", counts(at(status, {"jobs"}))},
-      {"runs", text(at(status, {"runs"}))}};
+      {"runs", text(at(status, {"runs"}))},
+      {"alerts", alerts.empty() ? "none" : std::to_string(at(status, {"alerts"}).size())}};
   const std::string table = render_table({{""}, {""}}, rows, width);
-  return table.substr(table.find('\n') + 1);
+  return table.substr(table.find('\n') + 1) + (alerts.empty() ? "" : "\n" + alerts);
 }
 
 struct Status {
   static VerbHelp help() {
     return {.name = "status",
             .group = VerbGroup::kCluster,
-            .description = "What runs: the controller, its nodes, jobs and runs",
+            .description = "What runs: the controller, its nodes, jobs and runs, and what is wrong",
             .examples = {"tandem status"}};
   }
 
