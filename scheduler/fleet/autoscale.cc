@@ -1,0 +1,241 @@
+// The decision is a chain of questions, from the figures' worth over the number that they ask for
+// to the limits; the first that forbids a change gives its reason. Nothing here looks back further
+// than the window before and the newest change.
+#include "scheduler/fleet/autoscale.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "runtime/base/check.h"
+
+namespace tandem::scheduler {
+namespace {
+
+// By how much rates may be off before a change is worth its cost, as Kubernetes' autoscaler has it.
+constexpr double kTolerance = 0.1;
+// The same where nothing overlaps: one rollout more or less is worth little there.
+constexpr double kToleranceInTurns = 0.25;
+// From this share of the rollouts' time on, pauses for installs are the stall.
+constexpr double kPauseStall = 0.25;
+// An idle fraction that falls by less has not fallen.
+constexpr double kGainLeast = 0.02;
+
+std::string percent(double fraction) { return std::to_string(std::lround(100 * fraction)) + " %"; }
+std::string rounded(double amount) { return std::to_string(std::llround(amount)); }
+
+const char* trouble_of(TrainerState state) {
+  switch (state) {
+    case TrainerState::kHealthy:
+      return "";
+    case TrainerState::kCrashLoop:
+      return "the learner keeps dying";
+    case TrainerState::kDown:
+      return "the learner is not up";
+    case TrainerState::kSilent:
+      return "nothing is heard of the learner";
+    case TrainerState::kSkipsSteps:
+      return "the learner skips steps, since their gradients are not finite";
+    case TrainerState::kRestoring:
+      return "the run is being restored";
+    case TrainerState::kEvaluates:
+      return "an evaluation runs";
+  }
+  return "";
+}
+
+bool positive(double amount) { return std::isfinite(amount) && amount > 0; }
+
+bool measured(const FleetRates& rates) {
+  return !rates.rollouts.empty() && positive(rates.step_seconds) && positive(rates.step_tokens) &&
+         std::isfinite(rates.generated_per_trained) &&
+         std::ranges::all_of(rates.rollouts, [](const RolloutRate& rollout) {
+           return positive(rollout.tokens_per_s) && rollout.install_fraction >= 0;
+         });
+}
+
+// Rollouts by which the trainer would be matched if each were so many times as fast as measured.
+std::int64_t matched_at(FleetModel model, double speed, double headroom) {
+  for (double& rate : model.rollouts_per_s) rate *= speed;
+  return matched_rollouts(model, headroom);
+}
+
+class Decision {
+ public:
+  using enum AutoscaleHold;
+  using Direction = AutoscaleState::Direction;
+
+  Decision(const AutoscaleConfig& config, const AutoscaleState& state, const AutoscaleInput& input,
+           Time now)
+      : config_(config),
+        state_(state),
+        input_(input),
+        now_(now),
+        model_(model_of(input.rates, input.overlaps)),
+        matched_(matched_rollouts(model_, config.headroom)) {}
+
+  AutoscaleDecision made() const {
+    AutoscaleDecision decision = decided();
+    decision.matched = matched_;
+    return decision;
+  }
+
+ private:
+  AutoscaleDecision decided() const {
+    const std::int64_t wanted = input_.wanted;
+    if (input_.trainer != TrainerState::kHealthy) return hold(kTrainer, trouble_of(input_.trainer));
+    if (model_.pause_fraction >= kPauseStall) return hold(kWeights, pauses());
+    if (wanted < config_.min || wanted > config_.max)
+      return change(std::clamp(wanted, config_.min, config_.max), "outside of " + range());
+    if (idle() > config_.target_trainer_idle && wanted < matched_) return raise();
+    if (matched_ < wanted) return lower();
+    if (waits_for_something_else()) return hold(kOtherCause, other_cause());
+    return hold(kWithinTolerance, would_match());
+  }
+
+  AutoscaleDecision raise() const {
+    const std::int64_t wanted = input_.wanted;
+    if (input_.overlaps && without_pauses().trainer_idle_fraction <= config_.target_trainer_idle &&
+        steady_state(model_, wanted).trainer_idle_fraction > config_.target_trainer_idle)
+      return hold(kWeights,
+                  pauses() + ", and without these pauses " + rounded(wanted) + " would match");
+    if (matched_at(model_, 1 + tolerance(), config_.headroom) <= wanted)
+      return hold(kWithinTolerance, would_match());
+    if (input_.up < wanted)
+      return hold(kStarting, rounded(input_.up) + " of " + rounded(wanted) + " rollouts are up");
+    if (no_gain())
+      return hold(kNoGain, "trainer idle " + percent(state_.raised->trainer_idle) + " before and " +
+                               percent(idle()) + " after rollouts were added, which slowed each");
+    const std::int64_t most =
+        std::min(config_.max, wanted + std::max<std::int64_t>(0, input_.room));
+    // Without overlap the trainer is idle whatever the number, so that the rates alone decide.
+    const std::int64_t asked =
+        input_.overlaps ? matched_ : std::min(matched_, state_.matched.value_or(wanted));
+    if (asked <= wanted) return hold(kOneWindow, would_match() + " by this window alone");
+    if (asked <= most) return change(asked, would_match());
+    const std::string words = would_match() + ", and " + limit();
+    AutoscaleDecision decision = most <= wanted ? hold(kAtLimit, words) : change(most, words);
+    decision.at_limit = true;
+    return decision;
+  }
+
+  // Where the rollouts that would be left are slower than the mean, more of them are left.
+  AutoscaleDecision lower() const {
+    const std::int64_t wanted = input_.wanted;
+    if (waits_for_something_else()) return hold(kOtherCause, other_cause());
+    if (matched_at(model_, 1 - tolerance(), config_.headroom) >= wanted)
+      return hold(kWithinTolerance, would_match());
+    if (wanted == config_.min)
+      return hold(kAtLimit, would_match() + ", and min is " + rounded(wanted));
+    if (!state_.matched) return hold(kOneWindow, would_match() + " by this window alone");
+    std::int64_t least = std::max({matched_, *state_.matched, config_.min});
+    while (input_.overlaps && least < wanted &&
+           steady_state(model_, least).trainer_idle_fraction > config_.target_trainer_idle)
+      ++least;
+    if (least >= wanted) return hold(kOneWindow, would_match() + " by this window alone");
+    return change(least, would_match());
+  }
+
+  AutoscaleDecision change(std::int64_t to, const std::string& why) const {
+    const Direction direction = to > input_.wanted ? Direction::kUp : Direction::kDown;
+    if (state_.change && state_.change->direction != direction &&
+        now_ - state_.change->at < config_.cooldown)
+      return hold(kCoolingDown, why + "; the last change was the other way and " +
+                                    rounded(seconds(now_ - state_.change->at)) +
+                                    " s ago, less than " + rounded(seconds(config_.cooldown)));
+    return {.hold = kChanges, .wanted = to, .reason = measurement() + ", " + why};
+  }
+  AutoscaleDecision hold(AutoscaleHold why, const std::string& words) const {
+    return {.hold = why, .wanted = input_.wanted, .reason = measurement() + ", " + words};
+  }
+
+  bool no_gain() const {
+    if (!state_.raised || !state_.change || state_.change->direction != Direction::kUp)
+      return false;
+    const AutoscaleState::Raised& before = *state_.raised;
+    return idle() > before.trainer_idle - kGainLeast &&
+           rates_of(model_).instance_per_s < (1 - kTolerance) * before.instance_per_s &&
+           model_.step_tokens < (1 + kTolerance) * before.step_tokens;
+  }
+  // The trainer is idle for longer than its target, and for longer than by these rollouts.
+  bool waits_for_something_else() const {
+    return idle() >
+           std::max(config_.target_trainer_idle,
+                    kTolerance + steady_state(model_, input_.wanted).trainer_idle_fraction);
+  }
+  std::string other_cause() const { return would_match() + ": it is not for want of rollouts"; }
+  SteadyState without_pauses() const {
+    FleetModel model = model_;
+    model.pause_fraction = 0;
+    return steady_state(model, input_.wanted);
+  }
+  double tolerance() const { return input_.overlaps ? kTolerance : kToleranceInTurns; }
+  double idle() const { return input_.rates.trainer_idle_fraction; }
+
+  std::string measurement() const {
+    return "trainer idle " + percent(idle()) + " over " +
+           rounded(static_cast<double>(input_.rates.steps)) + " steps";
+  }
+  std::string would_match() const {
+    const Rates rates = rates_of(model_);
+    return rounded(static_cast<double>(matched_)) + " would match (" +
+           rounded(rates.consumed_per_s) + " tokens/s trained, " + rounded(rates.instance_per_s) +
+           " of a rollout, headroom " + percent(config_.headroom) + ")";
+  }
+  std::string pauses() const {
+    return "weights are the stall: rollouts pause for " + percent(model_.pause_fraction) +
+           " of their time to install them";
+  }
+  std::string range() const {
+    return "min " + rounded(static_cast<double>(config_.min)) + " and max " +
+           rounded(static_cast<double>(config_.max));
+  }
+  std::string limit() const {
+    return input_.wanted + input_.room < config_.max
+               ? "there is room for " + rounded(static_cast<double>(input_.room)) + " more"
+               : "max is " + rounded(static_cast<double>(config_.max));
+  }
+
+  const AutoscaleConfig& config_;
+  const AutoscaleState& state_;
+  const AutoscaleInput& input_;
+  const Time now_;
+  const FleetModel model_;
+  const std::int64_t matched_;
+};
+
+}  // namespace
+
+AutoscaleDecision autoscale(const AutoscaleConfig& config, const AutoscaleState& state,
+                            const AutoscaleInput& input, Time now) {
+  CHECK(input.wanted > 0 && config.min > 0 && config.min <= config.max);
+  if (input.rates.steps < config.window_steps || !measured(input.rates))
+    return {.hold = AutoscaleHold::kWindow,
+            .wanted = input.wanted,
+            .reason = input.rates.steps < config.window_steps
+                          ? std::to_string(input.rates.steps) + " of the window's " +
+                                std::to_string(config.window_steps) + " steps"
+                          : "the window measured no rates"};
+  return Decision(config, state, input, now).made();
+}
+
+AutoscaleState after_window(AutoscaleState state, const AutoscaleInput& input,
+                            const AutoscaleDecision& decision, bool carried_out, Time now) {
+  using enum AutoscaleHold;
+  // A window says something of the next where more or fewer rollouts would match.
+  const bool says = decision.hold == kChanges || decision.hold == kOneWindow ||
+                    decision.hold == kCoolingDown || decision.hold == kAtLimit;
+  state.matched = says ? decision.matched : std::nullopt;
+  if (!carried_out || decision.hold != kChanges) return state;
+  const bool up = decision.wanted > input.wanted;
+  state.change = {now, up ? AutoscaleState::Direction::kUp : AutoscaleState::Direction::kDown};
+  state.raised.reset();
+  if (up)
+    state.raised = {
+        .trainer_idle = input.rates.trainer_idle_fraction,
+        .instance_per_s = rates_of(model_of(input.rates, input.overlaps)).instance_per_s,
+        .step_tokens = input.rates.step_tokens};
+  return state;
+}
+
+}  // namespace tandem::scheduler

@@ -1,0 +1,125 @@
+// How many rollouts a job is to have, decided once per window of steps from what the window has
+// measured (fleet_rates.h): the number that sizing.h matches to the trainer, within limits.
+//
+// Pure. Not responsible for carrying a change out, or for whether a place is free: the caller says
+// how many more rollouts would find one.
+//
+// The number stays where it is within tolerance. It rises where the trainer was idle for longer
+// than its target and the rates, a tenth in its favour, still say that more rollouts would match.
+// It falls where two windows in a row, a tenth against it, say that fewer would do; where nothing
+// overlaps and the trainer always waits, it rises by two windows as well, and with a wider
+// tolerance. Rates are those of engines at work, so that a window in which rollouts came or went
+// tells as much as another.
+//
+//   AS-1  Within `cooldown` of a change there is none in the other direction.
+//   AS-2  No change leaves [min, max], and none asks for more rollouts than find room.
+//   AS-3  There is no change while the trainer is in trouble, or while weights are the stall.
+//   AS-4  Rates that differ by noise alone settle: after that nothing changes.
+//   AS-5  A step change of lengths is followed within two whole windows behind it, where AS-1
+//         does not forbid it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/enum_names.h"
+#include "scheduler/fleet/fleet_rates.h"
+#include "scheduler/fleet/sizing.h"
+
+namespace tandem::scheduler {
+
+struct AutoscaleConfig {
+  std::int64_t min = 1, max = 1;      // rollouts
+  double target_trainer_idle = 0.05;  // in (0, 1); a trainer that is idle for less lacks nothing
+  double headroom = kSizingHeadroom;  // in (0, 1]
+  std::int64_t window_steps = 32;     // of one decision
+  Duration cooldown = std::chrono::seconds(300);
+  bool operator==(const AutoscaleConfig&) const = default;
+};
+
+// The state of the trainer that decides whether its figures can be trusted.
+enum class TrainerState : std::uint8_t {
+  kHealthy,
+  kCrashLoop,
+  kDown,        // it starts, or its process has ended
+  kSilent,      // nothing is heard of it: it hangs, or its link is cut
+  kSkipsSteps,  // the newest steps had gradients that are not finite
+  kRestoring,
+  kEvaluates,  // an evaluation runs, which takes its share of the rollouts
+};
+
+// Figures of one window, and the fleet at its end.
+struct AutoscaleInput {
+  FleetRates rates;
+  bool overlaps = true;     // FleetModel::overlaps
+  std::int64_t wanted = 1;  // rollouts that the job is to have; > 0
+  std::int64_t up = 0;      // of them at work
+  std::int64_t room = 0;    // rollouts beside them that would find a place now
+  TrainerState trainer = TrainerState::kHealthy;
+};
+
+// Why nothing is changed.
+enum class AutoscaleHold : std::uint8_t {
+  kChanges,  // it is changed
+  kWindow,   // the window has too few steps, or measured nothing
+  kTrainer,  // AS-3
+  kWeights,  // AS-3
+  kWithinTolerance,
+  kStarting,     // rollouts are wanted that are not at work yet
+  kNoGain,       // the rollouts of the change before have slowed the others, and the trainer
+                 // was idle as before
+  kOtherCause,   // the trainer waits, although its rollouts should match
+  kOneWindow,    // another number would do by this window alone
+  kCoolingDown,  // AS-1
+  kAtLimit,      // AS-2
+};
+constexpr auto enum_names(AutoscaleHold) {
+  using enum AutoscaleHold;
+  return enum_name_rows<AutoscaleHold>({{kChanges, "changes"},
+                                        {kWindow, "window_incomplete"},
+                                        {kTrainer, "trainer_unhealthy"},
+                                        {kWeights, "weights_stall"},
+                                        {kWithinTolerance, "within_tolerance"},
+                                        {kStarting, "rollouts_start"},
+                                        {kNoGain, "no_gain"},
+                                        {kOtherCause, "other_cause"},
+                                        {kOneWindow, "one_window"},
+                                        {kCoolingDown, "cooling_down"},
+                                        {kAtLimit, "at_limit"}});
+}
+
+struct AutoscaleDecision {
+  AutoscaleHold hold = AutoscaleHold::kWindow;
+  std::int64_t wanted = 0;              // from now on
+  std::optional<std::int64_t> matched;  // would match the trainer; none: the window says nothing
+  bool at_limit = false;                // more would match than max or the room allows
+  std::string reason;                   // a clause with the figures, for people
+};
+
+// What one decision leaves for the next. A new one is of a job that was not scaled yet.
+struct AutoscaleState {
+  enum class Direction : std::uint8_t { kUp, kDown };
+  struct Change {
+    Time at;
+    Direction direction = Direction::kUp;
+  };
+  std::optional<Change> change;  // the newest one
+  // By the window before, where it was not within tolerance.
+  std::optional<std::int64_t> matched;
+  // The figures by which the number was last raised.
+  struct Raised {
+    double trainer_idle = 0, instance_per_s = 0, step_tokens = 0;
+  };
+  std::optional<Raised> raised;
+};
+
+AutoscaleDecision autoscale(const AutoscaleConfig& config, const AutoscaleState& state,
+                            const AutoscaleInput& input, Time now);
+// The state after the window. `carried_out`: the change was made; false where something refused it,
+// and where there was none.
+AutoscaleState after_window(AutoscaleState state, const AutoscaleInput& input,
+                            const AutoscaleDecision& decision, bool carried_out, Time now);
+
+}  // namespace tandem::scheduler
