@@ -3,16 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <string>
 
 #include "runtime/base/check.h"
 
 namespace tandem::scheduler {
 namespace {
 
-constexpr double kSecondsPerDay = 24 * 60 * 60;
 constexpr double kPauseMost = 0.99;
 constexpr double kWorthwhile = 0.05;
-constexpr std::int64_t kRolloutsMost = 1 << 20;
 
 double mean_of(const FleetModel& model) {
   return std::accumulate(model.rollouts_per_s.begin(), model.rollouts_per_s.end(), 0.0) /
@@ -50,6 +49,16 @@ double backlog_per_s(const Rates& rates, std::int64_t instances) {
   return std::max(0.0, supply_per_s(rates, instances) - rates.consumed_per_s);
 }
 
+double tokens_per_s(const TokenFlow& flow) {
+  CHECK(flow.seconds > 0);
+  return flow.completions * flow.tokens_mean / flow.seconds;
+}
+
+IdleSide idle_side(double generated_per_s, double required_per_s) {
+  if (generated_per_s < required_per_s) return IdleSide::kTrainer;
+  return generated_per_s > required_per_s ? IdleSide::kRollouts : IdleSide::kNeither;
+}
+
 double completions_per_s(const Replicas& replicas) {
   CHECK(replicas.seconds > 0);
   return static_cast<double>(replicas.count * replicas.completions) / replicas.seconds;
@@ -74,6 +83,33 @@ FleetModel model_of(const FleetRates& rates, bool overlaps) {
   }
   model.pause_fraction = std::min(model.pause_fraction, kPauseMost);
   return model;
+}
+
+Result<void> check_model(const FleetModel& model, double headroom) {
+  const auto fault = [](const std::string& what, const std::string& help) {
+    return Error{ErrorCode::kInvalid, what, "", help};
+  };
+  const auto positive = [](double value) { return std::isfinite(value) && value > 0; };
+  if (!(headroom > 0 && headroom <= 1))
+    return fault("the headroom is no share above 0 and up to 1", "0.8 is usual");
+  if (model.rollouts_per_s.empty() || !std::ranges::all_of(model.rollouts_per_s, positive))
+    return fault("the rollouts' tokens per second are no positive number",
+                 "measure them under the settings of the job");
+  if (!positive(model.step_tokens) || !positive(model.step_seconds))
+    return fault("the trainer's tokens or seconds per step are no positive number",
+                 "they are those of a step that does not wait for samples");
+  if (!(model.pause_fraction >= 0 && model.pause_fraction < 1))
+    return fault("the rollouts' pauses take no share below 1 of their time",
+                 "a pause must be shorter than a step");
+  if (!positive(model.generated_per_trained) || model.generated_per_trained < 1)
+    return fault("fewer tokens are generated than trained", "the least is 1 for each of them");
+  const Rates rates = rates_of(model);
+  const double needed = rates.consumed_per_s / (rates.instance_per_s * headroom);
+  if (!positive(rates.consumed_per_s) || !positive(rates.instance_per_s) ||
+      !(needed <= static_cast<double>(kRolloutsMost)))
+    return fault("the trainer would need more than " + std::to_string(kRolloutsMost) + " rollouts",
+                 "are the rates in tokens per second, and the step in seconds?");
+  return {};
 }
 
 Rates rates_of(const FleetModel& model) {

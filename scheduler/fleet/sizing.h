@@ -9,11 +9,14 @@
 #include <cstdint>
 #include <vector>
 
+#include "runtime/base/enum_names.h"
+#include "runtime/base/result.h"
 #include "scheduler/fleet/fleet_rates.h"
 
 namespace tandem::scheduler {
 
 inline constexpr double kSizingHeadroom = 0.8;
+inline constexpr double kSecondsPerHour = 60 * 60, kSecondsPerDay = 24 * kSecondsPerHour;
 
 struct Rates {
   double consumed_per_s;  // tokens the trainer takes when it never waits: batch tokens / step time
@@ -31,6 +34,22 @@ double rollout_idle_fraction(const Rates& rates, std::int64_t instances);
 
 // Tokens per second by which an unbounded queue would grow.
 double backlog_per_s(const Rates& rates, std::int64_t instances);
+
+// Completions of a mean length, in tokens, within some seconds: the rate at which a batch was
+// generated, or the one that a trainer needs whose steps take so long.
+struct TokenFlow {
+  double completions, tokens_mean, seconds;
+};
+double tokens_per_s(const TokenFlow& flow);
+
+// The side that waits for the other one where nothing bounds the queue between them.
+enum class IdleSide { kTrainer, kNeither, kRollouts };
+constexpr auto enum_names(IdleSide) {
+  using enum IdleSide;
+  return enum_name_rows<IdleSide>(
+      {{kTrainer, "trainer"}, {kNeither, "neither"}, {kRollouts, "rollouts"}});
+}
+IdleSide idle_side(double generated_per_s, double required_per_s);
 
 // Completions per second of replicas that each finish `completions` in `seconds`.
 struct Replicas {
@@ -55,6 +74,11 @@ struct FleetModel {
 // `pause_fraction` is the mean of the rollouts'. Rates without rollouts or steps are no model
 // (CHECKed).
 FleetModel model_of(const FleetRates& rates, bool overlaps);
+
+// kInvalid where the arithmetic has no answer: a rate or time that is not a positive number, a share
+// outside its bounds, or a fleet of more than kRolloutsMost rollouts.
+inline constexpr std::int64_t kRolloutsMost = 1 << 20;
+Result<void> check_model(const FleetModel& model, double headroom = kSizingHeadroom);
 
 // The rates of the two pools as the formulas above have them: the mean rollout, its pauses and the
 // tokens that are generated in vain taken off.

@@ -2,6 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "tests/scheduler/fleet/random_fleet.h"
+
 namespace tandem::scheduler {
 namespace {
 
@@ -33,6 +39,103 @@ TEST(Sizing, TheLessonsThroughput) {
   constexpr Replicas kReplicas{.count = 8, .completions = 8, .seconds = 3};
   EXPECT_NEAR(completions_per_s(kReplicas), 21.3, 0.05);
   EXPECT_NEAR(seconds_to_complete(kReplicas, 256), 12.0, 1e-9);
+}
+
+// The same by the model: 256 completions of 100 tokens, then 5 s of training, one after the other.
+TEST(Sizing, TheLessonsIterationsWhereNothingOverlaps) {
+  const FleetModel lesson{.rollouts_per_s = {8 * 100 / 3.0},
+                          .step_seconds = 5,
+                          .step_tokens = 256 * 100,
+                          .completions_per_step = 256,
+                          .overlaps = false};
+  const SteadyState eight = steady_state(lesson, 8);
+  EXPECT_NEAR(eight.cycle_seconds, 17, 1e-9);
+  EXPECT_NEAR(eight.steps_per_day, 5082, 1);
+  EXPECT_NEAR(eight.trainer_idle_fraction, 12.0 / 17, 1e-9);
+  EXPECT_NEAR(eight.rollout_idle_fraction, 5.0 / 17, 1e-9);
+  EXPECT_EQ(eight.backlog_per_s, 0.0);
+}
+
+// Throughput = batch · length / generation time; required = prompts · samples · length / step time.
+// The slower of both leaves the other side idle.
+TEST(Sizing, GenerationAndRequiredThroughput) {
+  const double required = tokens_per_s({.completions = 512, .tokens_mean = 1536, .seconds = 20});
+  EXPECT_DOUBLE_EQ(required, 39321.6);
+  const double generated =
+      tokens_per_s({.completions = 512, .tokens_mean = 1536, .seconds = 24.576});
+  EXPECT_NEAR(generated, 32000, 1e-9);
+  EXPECT_EQ(idle_side(generated, required), IdleSide::kTrainer);
+  EXPECT_EQ(idle_side(60000, required), IdleSide::kRollouts);
+  EXPECT_EQ(idle_side(required, required), IdleSide::kNeither);
+}
+
+TEST(Sizing, AModelHasTheRunbooksFigures) {
+  const FleetModel model{.rollouts_per_s = {4000}, .step_seconds = 20, .step_tokens = 786432};
+  ASSERT_TRUE(check_model(model));
+  EXPECT_EQ(matched_rollouts(model), 13);
+  EXPECT_NEAR(steady_state(model, 8).trainer_idle_fraction, 1 - 20.0 / 24.576, 1e-12);
+  EXPECT_EQ(steady_state(model, 13).trainer_idle_fraction, 0.0);
+  EXPECT_NEAR(steady_state(model, 15).backlog_per_s, 20678.4, 1e-6);
+}
+
+TEST(Sizing, RefusesRatesThatAreNoRates) {
+  const FleetModel good{.rollouts_per_s = {4000}, .step_seconds = 20, .step_tokens = 1000};
+  const auto refused = [](const FleetModel& model, double headroom, const char* said) {
+    const auto checked = check_model(model, headroom);
+    ASSERT_FALSE(checked) << said;
+    EXPECT_EQ(checked.error().code, ErrorCode::kInvalid);
+    EXPECT_NE(checked.error().message.find(said), std::string::npos) << checked.error().message;
+    EXPECT_FALSE(checked.error().help.empty());
+  };
+  for (const double bad : {0.0, -1.0, std::nan(""), std::numeric_limits<double>::infinity()}) {
+    FleetModel model = good;
+    model.rollouts_per_s = {4000, bad};
+    refused(model, 0.8, "rollouts' tokens per second");
+    model = good;
+    model.step_seconds = bad;
+    refused(model, 0.8, "tokens or seconds per step");
+    model = good;
+    model.step_tokens = bad;
+    refused(model, 0.8, "tokens or seconds per step");
+    refused(good, bad, "headroom");
+    model = good;
+    model.generated_per_trained = bad;
+    refused(model, 0.8, "fewer tokens are generated");
+  }
+  FleetModel model = good;
+  model.rollouts_per_s.clear();
+  refused(model, 0.8, "rollouts' tokens per second");
+  model = good;
+  model.pause_fraction = 1;
+  refused(model, 0.8, "pauses");
+  model = good;
+  model.step_tokens = 1e12;
+  refused(model, 0.8, "more than 1048576 rollouts");
+}
+
+// A rollout more never makes the trainer wait longer, and the matched fleet does not make it wait.
+TEST(Sizing, MoreRolloutsNeverLeaveTheTrainerMoreIdle) {
+  for (std::uint64_t seed = 1; seed <= 500; ++seed) {
+    SCOPED_TRACE("seed=" + std::to_string(seed));
+    Rng rng(seed);
+    const FleetModel model = random_model(rng);
+    ASSERT_TRUE(check_model(model));
+    SteadyState before = steady_state(model, 1);
+    for (std::int64_t n = 2; n <= 40; ++n) {
+      const SteadyState now = steady_state(model, n);
+      EXPECT_LE(now.trainer_idle_fraction, before.trainer_idle_fraction);
+      EXPECT_GE(now.rollout_idle_fraction, before.rollout_idle_fraction);
+      EXPECT_GE(now.backlog_per_s, before.backlog_per_s);
+      EXPECT_GE(now.steps_per_day, before.steps_per_day);
+      before = now;
+    }
+    if (!model.overlaps) continue;
+    FleetModel mean = model;  // the first ones of a fleet may all be its slow ones
+    mean.rollouts_per_s = {rates_of(model).instance_per_s};
+    mean.pause_fraction = 0;
+    mean.generated_per_trained = 1;
+    EXPECT_NEAR(steady_state(mean, matched_rollouts(model)).trainer_idle_fraction, 0, 1e-9);
+  }
 }
 
 }  // namespace
