@@ -340,6 +340,7 @@ void Controller::handle(actor::Context& cx, messages::RankFailed m) { (void)take
 void Controller::handle(actor::Context& cx, RankHung m) { (void)take(cx, m); }
 void Controller::handle(actor::Context& cx, messages::JobProgress m) { (void)take(cx, m); }
 void Controller::handle(actor::Context& cx, messages::ActorDrained m) { (void)take(cx, m); }
+void Controller::handle(actor::Context& cx, messages::FleetMeasured m) { (void)take(cx, m); }
 void Controller::handle(actor::Context& cx, messages::JobEnded m) { (void)take(cx, m); }
 
 // An event for users alone: the core need not know of it.
@@ -397,9 +398,15 @@ void Controller::handle(actor::Context& cx, actor::Ask<TakeUp> ask) {
 
 void Controller::handle(actor::Context& cx, actor::Ask<Scale> ask) {
   const ScaleRole& scale = ask.question.scale;
-  answer_wish(
-      cx, "scaling " + scale.job + " to " + name(scale.role) + "=" + std::to_string(scale.replicas),
-      ask.reply, taken_or_error(take(cx, scale)));
+  answer_wish(cx,
+              "scaling " + scale.job + " to " + name(scale.role) + "=" +
+                  (scale.automatic ? "auto" : std::to_string(scale.replicas)),
+              ask.reply, taken_or_error(take(cx, scale)));
+}
+
+void Controller::handle(actor::Context& cx, actor::Ask<RollBackScale> ask) {
+  const RollBack& back = ask.question.back;
+  answer_wish(cx, "rolling " + back.job + " back", ask.reply, taken_or_error(take(cx, back)));
 }
 
 void Controller::handle(actor::Context& cx, actor::Ask<Cancel> ask) {

@@ -48,6 +48,11 @@ struct Scale {
   using Reply = Nothing;
   ScaleRole scale;
 };
+// Refused likewise, and where nothing was scaled since the job's start or the rollback before.
+struct RollBackScale {
+  using Reply = Nothing;
+  RollBack back;
+};
 // The answer comes when the job begins to end, not when it has ended. Cancelling an ended job does
 // nothing.
 struct Cancel {
@@ -115,8 +120,9 @@ class Controller {
                    node::RankSpawnFailed, node::RankExited, node::UsageReport, RankConnected,
                    messages::RankListening, messages::RankReady, messages::RankFailed, RankHung,
                    messages::JobProgress, messages::ActorDrained, messages::ExchangeEvent,
-                   messages::JobEnded, ProcessNews, actor::Ask<Submit>, actor::Ask<TakeUp>,
-                   actor::Ask<Scale>, actor::Ask<Cancel>, actor::Ask<Forget>, actor::Ask<Cordon>,
+                   messages::FleetMeasured, messages::JobEnded, ProcessNews, actor::Ask<Submit>,
+                   actor::Ask<TakeUp>, actor::Ask<Scale>, actor::Ask<RollBackScale>,
+                   actor::Ask<Cancel>, actor::Ask<Forget>, actor::Ask<Cordon>,
                    actor::Ask<AskProgram>, actor::Ask<GetCluster>, actor::Ask<GetCounts>,
                    actor::Ask<GetEvents>, actor::Ask<Await>>;
 
@@ -140,11 +146,13 @@ class Controller {
   void handle(actor::Context& cx, messages::JobProgress progress);
   void handle(actor::Context& cx, messages::ActorDrained drained);
   void handle(actor::Context& cx, messages::ExchangeEvent event);
+  void handle(actor::Context& cx, messages::FleetMeasured measured);
   void handle(actor::Context& cx, messages::JobEnded ended);
   void handle(actor::Context& cx, ProcessNews news);
   void handle(actor::Context& cx, actor::Ask<Submit> ask);
   void handle(actor::Context& cx, actor::Ask<TakeUp> ask);
   void handle(actor::Context& cx, actor::Ask<Scale> ask);
+  void handle(actor::Context& cx, actor::Ask<RollBackScale> ask);
   void handle(actor::Context& cx, actor::Ask<Cancel> ask);
   void handle(actor::Context& cx, actor::Ask<Forget> ask);
   void handle(actor::Context& cx, actor::Ask<Cordon> ask);

@@ -5,6 +5,7 @@
 
 #include "actors/controller/actor_end.h"
 #include "actors/controller/automatic_cordon.h"
+#include "actors/controller/autoscaling.h"
 #include "actors/controller/cordon.h"
 #include "actors/controller/job_end.h"
 #include "actors/controller/job_progress.h"

@@ -49,6 +49,13 @@ struct ScaleRole {
   std::string job;
   messages::Role role;
   std::int32_t replicas = 0;
+  // The job chooses the number itself from now on (autoscaling.h), and `replicas` means nothing.
+  bool automatic = false;
+  bool continues = false;  // part of the request before it: RollBack undoes both
+};
+// The job gets the allocation back that it had before the newest change, and keeps it.
+struct RollBack {
+  std::string job;
 };
 struct CancelJob {
   std::string job;
@@ -115,11 +122,12 @@ inline constexpr Duration kRankSilenceMax = std::chrono::seconds(5);
 inline constexpr Duration kReportWait = scheduler::kHungAfterInConnect;
 
 using ControllerEvent =
-    std::variant<SubmitJob, TakeUpJobs, ScaleRole, CancelJob, ForgetJob, CordonNode, UncordonNode,
-                 node::NodeUp, NodeDown, NodeSilent, RankSilent, node::RankSpawned,
+    std::variant<SubmitJob, TakeUpJobs, ScaleRole, RollBack, CancelJob, ForgetJob, CordonNode,
+                 UncordonNode, node::NodeUp, NodeDown, NodeSilent, RankSilent, node::RankSpawned,
                  node::RankSpawnFailed, node::RankExited, RankConnected, messages::RankListening,
                  messages::RankReady, messages::RankFailed, RankHung, messages::JobProgress,
-                 messages::ActorDrained, messages::JobEnded, ExchangeOpened, JournalNews, Tick>;
+                 messages::ActorDrained, messages::FleetMeasured, messages::JobEnded,
+                 ExchangeOpened, JournalNews, Tick>;
 
 // Effects: each says one thing that the Controller actor is to do.
 //

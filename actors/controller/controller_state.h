@@ -24,6 +24,7 @@
 #include "runtime/base/rng.h"
 #include "runtime/link/link.h"
 #include "runtime/node/agent_messages.h"
+#include "scheduler/fleet/autoscale.h"
 #include "scheduler/fleet/lifecycle.h"
 #include "scheduler/fleet/node_deaths.h"
 #include "scheduler/fleet/placement.h"
@@ -66,7 +67,9 @@ struct JobShape {
   // The setting by which all actors that take a share of a GPU must take it of the same one, as
   // "weight_broadcast.type: cuda_ipc"; empty: there is none.
   std::string one_gpu;
-  std::set<messages::Role> nccl_roles;  // roles whose ranks meet in communicators of NCCL
+  std::set<messages::Role> nccl_roles;   // roles whose ranks meet in communicators of NCCL
+  std::set<messages::Role> preemptible;  // roles whose actors may be ended from outside
+  std::optional<scheduler::AutoscaleConfig> autoscale;  // of rollouts; absent: it has none
   // The memory of each rank; absent: not planned.
   std::map<messages::Role, scheduler::MemoryDemand> memory;
   std::vector<scheduler::MemoryOption> memory_options;  // changes that a refusal can propose
@@ -122,6 +125,21 @@ struct ActorRecord {
   std::string moved_off;  // the node that this incarnation is drained off; empty: it is not
 };
 
+// How the number of a job's rollouts follows its trainer (autoscaling.h), and what it was.
+struct Autoscaling {
+  bool on = false;
+  scheduler::AutoscaleState state;
+  std::optional<scheduler::AutoscaleDecision> newest;  // by the last window
+  std::optional<scheduler::AutoscaleHold> said;        // of the last event about it
+  std::map<messages::Role, std::int32_t> before;  // JobRecord::desired before the newest change
+  struct Change {
+    Time at;
+    std::int64_t from = 0, to = 0;
+    std::string reason;
+  };
+  std::optional<Change> last;  // by the policy, under this controller
+};
+
 // One submitted job; it stays after its end until it is forgotten (lookups.h).
 struct JobRecord {
   std::string id;
@@ -142,6 +160,7 @@ struct JobRecord {
   std::int32_t ready = 0, stopped = 0;
   // How many actors of each role the user wants: those with a lower index than this.
   std::map<messages::Role, std::int32_t> desired;
+  Autoscaling autoscaling;
   std::optional<messages::JobEnded> outcome;  // set when the exchange has ended the job
   // The restart budget of the job's actors and roles.
   scheduler::RestartLadder ladder;

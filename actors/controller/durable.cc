@@ -29,6 +29,11 @@ const JobOver* DurableState::outcome(const std::string& job) const {
   return it == over_.end() ? nullptr : &it->second;
 }
 
+const AllocationKept* DurableState::allocation(const std::string& job) const {
+  const auto it = allocations_.find(job);
+  return it == allocations_.end() ? nullptr : &it->second;
+}
+
 std::vector<std::string> DurableState::endpoints_of(const std::string& job) const {
   const auto it = serves_.find(job);
   return it == serves_.end() ? std::vector<std::string>{} : it->second;
@@ -59,10 +64,15 @@ void DurableState::on(const RoleScaled& event) {
   if (it != jobs_.end()) it->wanted[name(event.role)] = event.replicas;
 }
 
+void DurableState::on(const AllocationKept& event) {
+  if (known_.contains(event.job)) allocations_[event.job] = event;
+}
+
 void DurableState::on(const JobLeft& event) {
   if (known_.erase(event.job) > 0)
     std::erase_if(jobs_, [&](const JobTaken& job) { return job.job == event.job; });
   over_.erase(event.job);
+  allocations_.erase(event.job);
   serves_.erase(event.job);
   const auto [from, behind] = names_below(event.job);
   actors_.erase(actors_.lower_bound(from), actors_.lower_bound(behind));
@@ -141,6 +151,7 @@ void DurableState::on(const GpuUncordoned& event) {
 std::vector<DurableEvent> DurableState::events() const {
   std::vector<DurableEvent> events(jobs_.begin(), jobs_.end());
   for (const auto& [job, over] : over_) events.emplace_back(over);
+  for (const auto& [job, kept] : allocations_) events.emplace_back(kept);
   for (const auto& [job, endpoints] : serves_) events.emplace_back(JobServes{job, endpoints});
   // Deaths come before the incarnations that live: none of them is the end of one.
   for (const auto& [job, deaths] : deaths_)

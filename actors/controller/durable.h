@@ -48,7 +48,8 @@ class DurableState {
   const std::vector<JobTaken>& jobs() const { return jobs_; }
   const JobTaken* job(const std::string& id) const;  // null where it has left
   bool knows(const std::string& job) const { return known_.contains(job); }
-  const JobOver* outcome(const std::string& job) const;  // null where it has none yet
+  const JobOver* outcome(const std::string& job) const;            // null where it has none yet
+  const AllocationKept* allocation(const std::string& job) const;  // null where none was kept
   std::vector<std::string> endpoints_of(const std::string& job) const;  // JobServes
   const Actors& actors() const { return actors_; }
   Actors actors_of(const std::string& job) const;
@@ -69,6 +70,7 @@ class DurableState {
  private:
   void on(const JobTaken& event);
   void on(const RoleScaled& event);
+  void on(const AllocationKept& event);
   void on(const JobLeft& event);
   void on(const IncarnationsReserved& event);
   void on(const JobOver& event);
@@ -94,6 +96,7 @@ class DurableState {
   std::vector<JobTaken> jobs_;
   std::set<std::string> known_;                             // their ids
   std::map<std::string, JobOver> over_;                     // by job
+  std::map<std::string, AllocationKept> allocations_;       // by job
   std::map<std::string, std::vector<std::string>> serves_;  // endpoints, by job
   Actors actors_;
   std::map<std::string, std::set<ActorEnded, InTime>> deaths_;  // by job; none is empty

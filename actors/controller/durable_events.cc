@@ -6,6 +6,7 @@ namespace {
 struct Kind {
   std::string_view operator()(const JobTaken&) const { return "job_taken"; }
   std::string_view operator()(const RoleScaled&) const { return "role_scaled"; }
+  std::string_view operator()(const AllocationKept&) const { return "allocation_kept"; }
   std::string_view operator()(const JobLeft&) const { return "job_left"; }
   std::string_view operator()(const IncarnationsReserved&) const { return "incarnations_reserved"; }
   std::string_view operator()(const NodeJoined&) const { return "node_joined"; }
@@ -25,6 +26,7 @@ struct Kind {
 struct Subject {
   std::string operator()(const JobTaken& e) const { return e.job; }
   std::string operator()(const RoleScaled& e) const { return e.job; }
+  std::string operator()(const AllocationKept& e) const { return e.job; }
   std::string operator()(const JobLeft& e) const { return e.job; }
   std::string operator()(const IncarnationsReserved&) const { return ""; }
   std::string operator()(const NodeJoined& e) const { return e.node; }

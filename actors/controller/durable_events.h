@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -26,7 +27,7 @@ namespace tandem::controller {
 
 // The fields of the events below are a schema, and so is the order of DurableState::events(), by
 // which a state is hashed; a change of them takes another number.
-inline constexpr std::int64_t kDurableSchema = 4;
+inline constexpr std::int64_t kDurableSchema = 5;
 
 // Where the attempt at a run begins that its job may go on with: what is older belongs to attempts
 // that are over.
@@ -53,6 +54,18 @@ struct RoleScaled {
   std::int32_t replicas = 0;
 };
 TANDEM_WIRE(RoleScaled, job, role, replicas)
+// Who decides how many rollouts the job has from now on, and what a user can go back to.
+struct AllocationKept {
+  std::string job;
+  bool automatic = false;  // the job itself (autoscaling.h), not its user
+  // As JobTaken::wanted, before the newest change; empty: there was none.
+  std::map<std::string, std::int32_t> before;
+  // The newest change by the job itself; of the clock that counts since the machine was booted.
+  std::optional<Time> changed;
+  bool raised = false;  // by that change
+  bool operator==(const AllocationKept&) const = default;
+};
+TANDEM_WIRE(AllocationKept, job, automatic, before, changed, raised)
 // The job has an outcome. It stays remembered until its last process has ended and its result is
 // written: JobLeft.
 struct JobOver {
@@ -176,7 +189,7 @@ TANDEM_WIRE(StateHashed, hash)
 using DurableEvent =
     std::variant<JobTaken, RoleScaled, JobLeft, IncarnationsReserved, NodeJoined, NodeLeft,
                  NodeCordoned, NodeUncordoned, JobOver, ActorStarted, ActorLeaves, ActorEnded,
-                 JobServes, GpuCordoned, GpuUncordoned, StateHashed>;
+                 JobServes, GpuCordoned, GpuUncordoned, StateHashed, AllocationKept>;
 
 // The name of the event's kind, and the job, actor or node that it is about, for people who read
 // the journal.

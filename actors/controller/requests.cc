@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "actors/controller/adoption.h"
+#include "actors/controller/autoscaling.h"
 #include "actors/controller/demands.h"
 #include "actors/controller/job_end.h"
 #include "actors/controller/job_progress.h"
@@ -40,6 +41,15 @@ std::string scalable(const JobShape& shape) {
 }
 
 Error no_job(const std::string& id) { return {ErrorCode::kNotFound, "there is no job " + id}; }
+
+Result<JobRecord*> job_to_scale(Turn& turn, const std::string& id) {
+  JobRecord* job = turn.state.job(id);
+  if (!job) return no_job(id);
+  if (scheduler::is_final(job->status.state) || job->status.state == JobState::kStopping)
+    return Error{ErrorCode::kFailed,
+                 id + " is " + name(job->status.state) + " and cannot be scaled"};
+  return job;
+}
 
 // Ends the actors that are not wanted any more. One that has a process goes when that has ended
 // (actor_end.h); the others go at once.
@@ -89,6 +99,7 @@ JobRecord& add_job(Turn& turn, const SubmitJob& submit, const Earlier& earlier, 
                 .status = {.state = JobState::kQueued, .since = turn.now},
                 .created = created,
                 .desired = submit.shape.replicas,
+                .autoscaling = {.on = submit.shape.autoscale.has_value()},
                 .ladder = scheduler::RestartLadder(policies()),
                 .submitted = ++turn.state.submitted_last};
   if (trains(job.shape)) job.desired[messages::Role::kLearner] = 1;
@@ -174,32 +185,73 @@ void take(Turn& turn, const TakeUpJobs& taken) {
     job.follows = follows;
     job.bulk = turn.state.durable.endpoints_of(job.id);
     restore(turn, job);
+    restore_allocation(turn, job);
   }
   await_nodes(turn);
 }
 
+Result<void> reallocate(Turn& turn, JobRecord& job,
+                        const std::map<messages::Role, std::int32_t>& changes,
+                        const std::string& text) {
+  JobShape shape = as_placed(job.shape);
+  shape.replicas = job.desired;
+  for (const auto& [role, replicas] : changes) shape.replicas[role] = replicas;
+  if (const auto fits = can_ever_run(turn.state, shape); !fits) return fits.error();
+  turn.announce(job, text);
+  for (const auto& [role, replicas] : changes) {
+    job.desired[role] = replicas;
+    turn.remember(RoleScaled{job.id, role, replicas});
+    for (std::int32_t i = 0; i < replicas; ++i)
+      if (!job.actors.contains(actor_name(job.id, role, i))) add_actor(turn, job, role, i);
+    scale_down(turn, job, role);
+  }
+  count_ready(turn, job);
+  count_finished(turn, job);
+  return {};
+}
+
 Result<void> take(Turn& turn, const ScaleRole& scale) {
-  JobRecord* job = turn.state.job(scale.job);
-  if (!job) return no_job(scale.job);
-  if (scheduler::is_final(job->status.state) || job->status.state == JobState::kStopping)
-    return Error{ErrorCode::kFailed,
-                 scale.job + " is " + name(job->status.state) + " and cannot be scaled"};
-  if (const auto asked = replicas_asked(job->shape, scale.role, std::to_string(scale.replicas));
+  const Result<JobRecord*> found = job_to_scale(turn, scale.job);
+  if (!found) return found.error();
+  JobRecord& job = **found;
+  if (scale.automatic) return let_autoscale(turn, job, scale.role);
+  if (const auto asked = replicas_asked(job.shape, scale.role, std::to_string(scale.replicas));
       !asked)
     return asked.error();
-  JobShape shape = as_placed(job->shape);
-  shape.replicas = job->desired;
-  shape.replicas[scale.role] = scale.replicas;
-  if (const auto fits = can_ever_run(turn.state, shape); !fits) return fits.error();
-  job->desired[scale.role] = scale.replicas;
-  turn.remember(RoleScaled{job->id, scale.role, scale.replicas});
-  turn.announce(*job, "scale " + name(scale.role) + "=" + std::to_string(scale.replicas));
-  for (std::int32_t i = 0; i < scale.replicas; ++i)
-    if (!job->actors.contains(actor_name(job->id, scale.role, i)))
-      add_actor(turn, *job, scale.role, i);
-  scale_down(turn, *job, scale.role);
-  count_ready(turn, *job);
-  count_finished(turn, *job);
+  const std::map<messages::Role, std::int32_t> before = job.desired;
+  const bool ends = job.autoscaling.on && scale.role == messages::Role::kRollout;
+  std::string text = "scale " + name(scale.role) + "=" + std::to_string(scale.replicas);
+  if (ends) text += "; " + autoscale_is_off(job);
+  if (const auto done = reallocate(turn, job, {{scale.role, scale.replicas}}, text); !done)
+    return done.error();
+  if (ends) job.autoscaling.on = false;
+  if (!scale.continues && job.desired != before) job.autoscaling.before = before;
+  keep_allocation(turn, job);
+  return {};
+}
+
+Result<void> take(Turn& turn, const RollBack& back) {
+  const Result<JobRecord*> found = job_to_scale(turn, back.job);
+  if (!found) return found.error();
+  JobRecord& job = **found;
+  if (job.autoscaling.before.empty())
+    return Error{ErrorCode::kInvalid,
+                 "there is no allocation to go back to: " + back.job +
+                     " was not scaled since its start or its last rollback",
+                 "", "set numbers by `tandem scale " + back.job + " ROLE=N`"};
+  std::map<messages::Role, std::int32_t> changes;
+  std::string text;
+  for (const auto& [role, replicas] : job.autoscaling.before) {
+    if (job.desired.at(role) == replicas) continue;
+    text += (text.empty() ? "rolled back: " : ", ") + name(role) + " " +
+            std::to_string(job.desired.at(role)) + " -> " + std::to_string(replicas);
+    changes[role] = replicas;
+  }
+  if (job.autoscaling.on) text += "; " + autoscale_is_off(job);
+  if (const auto done = reallocate(turn, job, changes, text); !done) return done.error();
+  job.autoscaling.on = false;
+  job.autoscaling.before.clear();
+  keep_allocation(turn, job);
   return {};
 }
 

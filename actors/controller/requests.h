@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <string>
 #include <string_view>
 
 #include "actors/controller/turn.h"
@@ -13,8 +15,15 @@ namespace tandem::controller {
 Result<void> take(Turn& turn, const SubmitJob& submit);
 void take(Turn& turn, const TakeUpJobs& taken);  // before any other request, at most once
 Result<void> take(Turn& turn, const ScaleRole& scale);
+Result<void> take(Turn& turn, const RollBack& back);
 Result<void> take(Turn& turn, const CancelJob& cancel);
 Result<void> take(Turn& turn, const ForgetJob& forget);
+
+// Gives the job so many actors of these roles, whoever asks for it; `text` is the event that says
+// so. kInfeasible where they could never run together, and nothing is changed then.
+Result<void> reallocate(Turn& turn, JobRecord& job,
+                        const std::map<messages::Role, std::int32_t>& changes,
+                        const std::string& text);
 
 // The number of actors that a user asks for. kInvalid for a role that the job does not have or that
 // cannot be scaled, and for a number out of its bounds.

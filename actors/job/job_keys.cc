@@ -468,6 +468,14 @@ const Section kSections[] = {
     {"weight_broadcast", "How new weights travel."},
     {"pools", "What an actor of each role reserves and uses."},
     {"pools.rollout", "For each rollout actor."},
+    {"pools.rollout.autoscale",
+     "The job changes the number of its rollouts so that the learner does not wait, within these "
+     "limits; it starts with `rollout.replicas`. `tandem scale JOB rollout=N` turns this off while "
+     "the job runs, `rollout=auto` on again. Left out: the number stays.",
+     [](J& j, bool there) {
+       there ? void(j.pools.rollout.autoscale.emplace()) : j.pools.rollout.autoscale.reset();
+     },
+     [](const J& j) { return j.pools.rollout.autoscale.has_value(); }},
     {"pools.learner", "For each rank of the learner."},
     {"pools.reward", "For each reward actor."},
     {"pricing",

@@ -353,6 +353,14 @@ std::string broadcast_type(const JobSpec& job) {
   return "`weight_broadcast.type: " + std::string(spelling(job.weight_broadcast.type)) + "`";
 }
 
+void pool_rules(const JobSpec& job, Violations& broken) {
+  if (job.pools.learner.preemptible)
+    broken.push_back({"pools.learner.preemptible",
+                      "a learner cannot be preemptible: each end would cost the steps since its "
+                      "last checkpoint",
+                      "leave it out; `pools.rollout.preemptible: true` is for the rollouts"});
+}
+
 // A broadcast by NCCL goes from GPU memory to GPU memory: each side needs a GPU.
 void nccl_rules(const JobSpec& job, Violations& broken) {
   if (!weights::traits_of(job.weight_broadcast.type).nccl) return;
@@ -486,8 +494,8 @@ std::vector<Violation> broken_rules(const JobSpec& job) {
     rule(job, broken);
   for (const RoleKeys& role : role_keys())
     if (role.rules) role.rules(job, broken);
-  for (const auto rule :
-       {filter_rules, advantage_rules, learner_rules, staleness_rules, one_gpu_rules, nccl_rules})
+  for (const auto rule : {filter_rules, advantage_rules, learner_rules, staleness_rules,
+                          one_gpu_rules, nccl_rules, pool_rules})
     rule(job, broken);
   return broken;
 }

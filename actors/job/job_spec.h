@@ -149,6 +149,15 @@ struct WeightBroadcastSpec {
   std::int64_t bucket_megabytes = 16;  // MiB under way at a time
 };
 
+// How the number of rollouts follows the trainer (scheduler/fleet/autoscale.h).
+struct AutoscaleSpec {
+  std::int64_t min = 1, max = 1;  // rollouts
+  double target_trainer_idle = 0.05;
+  double headroom = 0.8;
+  std::int64_t window_steps = 32;
+  double cooldown_s = 300;
+};
+
 // Resources of each rollout actor: CPUs and GPUs that placement reserves, and threads that its
 // engine uses.
 struct RolloutPoolSpec {
@@ -156,6 +165,9 @@ struct RolloutPoolSpec {
   std::int64_t threads_per_actor = 1;  // used
   double gpus_per_actor = 0;           // a share of one GPU, or 1; 0: it runs on the CPU
   PoolStrategy strategy = PoolStrategy::kPack;
+  // Its end from outside is no failure: it drains and another one takes its place.
+  bool preemptible = false;
+  std::optional<AutoscaleSpec> autoscale;  // absent: rollout.replicas, and what users ask for
 };
 
 // The same for each rank of the learner.
@@ -164,6 +176,7 @@ struct LearnerPoolSpec {
   std::int64_t threads_per_actor = 1;
   double gpus_per_actor = 0;
   PoolStrategy strategy = PoolStrategy::kPack;
+  bool preemptible = false;  // no job may set it: a key for its refusal
 };
 
 // The section `pools`: resources of an actor of each role.

@@ -46,6 +46,16 @@ void add_training(const job::JobSpec& job, controller::JobShape& shape) {
     shape.one_gpu = "weight_broadcast.type: " + std::string(traits.name);
   shape.total_steps = job.learner.total_training_steps;
   shape.staleness_bound = job.async.max_staleness;
+  if (job.pools.rollout.preemptible) shape.preemptible.insert(Role::kRollout);
+  if (const auto& autoscale = job.pools.rollout.autoscale)
+    shape.autoscale =
+        scheduler::AutoscaleConfig{.min = autoscale->min,
+                                   .max = autoscale->max,
+                                   .target_trainer_idle = autoscale->target_trainer_idle,
+                                   .headroom = autoscale->headroom,
+                                   .window_steps = autoscale->window_steps,
+                                   .cooldown = std::chrono::duration_cast<Duration>(
+                                       std::chrono::duration<double>(autoscale->cooldown_s))};
   for (const RoleEntry& entry : role_entries()) {
     const RoleDemands demands = entry.demands(job);
     shape.roles.push_back(entry.role);

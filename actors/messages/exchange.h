@@ -4,7 +4,8 @@
 //
 //   controller -> exchange   ActorDown, ActorSilent, DrainActor, EndJob, Ask<GetExchangeReport>,
 //                            Ask<GetGroups>
-//   exchange -> controller   JobProgress, ActorDrained, ExchangeEvent, JobEnded
+//   exchange -> controller   JobProgress, ActorDrained, ExchangeEvent, FleetMeasured,
+//                            JobEnded
 //
 // Fields whose names end in _s are seconds.
 #pragma once
@@ -228,6 +229,16 @@ struct ExchangeEvent {
   EventLevel level = EventLevel::kInfo;
 };
 
+// The rates of a window of steps that has ended, for the controller to fit the rollouts to: sent by
+// the exchange of a job that asks for it (ExchangeConfig::fleet_window_steps).
+struct FleetMeasured {
+  std::string job;
+  scheduler::FleetRates rates;
+  bool overlaps = true;              // rollouts generate while the learner trains
+  std::uint64_t skipped_in_row = 0;  // as StepReport's, of the newest step
+  bool restoring = false, evaluates = false;
+};
+
 // The last message of an exchange.
 struct JobEnded {
   std::string job;
@@ -239,6 +250,7 @@ struct JobEnded {
 };
 
 // Every message that the controller can get from an exchange.
-using ExchangeNotices = std::variant<JobProgress, ActorDrained, ExchangeEvent, JobEnded>;
+using ExchangeNotices =
+    std::variant<JobProgress, ActorDrained, ExchangeEvent, FleetMeasured, JobEnded>;
 
 }  // namespace tandem::messages

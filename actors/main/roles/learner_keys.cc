@@ -401,6 +401,9 @@ const Key kLearnerPoolKeys[] = {
     {.path = "pools.learner.strategy",
      .field = [](J& j) { return slot(j.pools.learner.strategy); },
      .description = "As `pools.rollout.strategy`, for the ranks of the learner."},
+    {.path = "pools.learner.preemptible",
+     .field = [](J& j) { return slot(j.pools.learner.preemptible); },
+     .description = "Always false: the end of a learner costs the steps since its checkpoint."},
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 // The rows of the job table for the sections `rollout`, `eval` and `pools.rollout`; job_keys.cc
 // explains how rows work.
 #include <array>
+#include <string>
 
 #include "actors/job/key_fields.h"
 
@@ -157,10 +158,66 @@ const Key kRolloutPoolKeys[] = {
      .field = [](J& j) { return slot(j.pools.rollout.strategy); },
      .description = "`pack` fills nodes and GPUs one after another; `spread` takes those with the "
                     "most left."},
+    {.path = "pools.rollout.preemptible",
+     .field = [](J& j) { return slot(j.pools.rollout.preemptible); },
+     .description = "A rollout may be ended from outside at any time, as on machines that are "
+                    "taken back: on SIGTERM it finishes its groups or hands them back, and starts "
+                    "again; this and the loss of its node count against no restart budget."},
+    // Section `pools.rollout.autoscale`.
+    {.path = "pools.rollout.autoscale.min",
+     .field = [](J& j) { return slot(j.pools.rollout.autoscale->min); },
+     .description = "The fewest rollouts.",
+     .range = between(1, kActorsMax),
+     .unit = "actors"},
+    {.path = "pools.rollout.autoscale.max",
+     .field = [](J& j) { return slot(j.pools.rollout.autoscale->max); },
+     .description = "The most rollouts.",
+     .range = between(1, kActorsMax),
+     .unit = "actors",
+     .presence = Presence::kRequired},
+    {.path = "pools.rollout.autoscale.target_trainer_idle",
+     .field = [](J& j) { return slot(j.pools.rollout.autoscale->target_trainer_idle); },
+     .description = "A learner that waits for samples for a greater share of its time gets more "
+                    "rollouts.",
+     .range = {.min = 0, .max = 1, .min_open = true, .max_open = true}},
+    {.path = "pools.rollout.autoscale.headroom",
+     .field = [](J& j) { return slot(j.pools.rollout.autoscale->headroom); },
+     .description = "The share of a rollout's measured tokens per second that is counted on.",
+     .range = above_to(0, 1)},
+    {.path = "pools.rollout.autoscale.window_steps",
+     .field = [](J& j) { return slot(j.pools.rollout.autoscale->window_steps); },
+     .description = "Steps that are measured for one decision.",
+     .range = between(2, 64),
+     .unit = "steps"},
+    {.path = "pools.rollout.autoscale.cooldown_s",
+     .field = [](J& j) { return slot(j.pools.rollout.autoscale->cooldown_s); },
+     .description = "No change goes the other way sooner after the one before.",
+     .range = between(0, kDayInSeconds),
+     .unit = "seconds"},
 };
+
+// The number at the start is one that the autoscaler could choose.
+void rollout_rules(const JobSpec& job, std::vector<Violation>& broken) {
+  const auto& autoscale = job.pools.rollout.autoscale;
+  if (!autoscale) return;
+  const auto text = [](std::int64_t number) { return std::to_string(number); };
+  if (autoscale->min > autoscale->max)
+    return broken.push_back({"pools.rollout.autoscale.max",
+                             "`pools.rollout.autoscale.max` is " + text(autoscale->max) +
+                                 ", less than `min`, " + text(autoscale->min),
+                             "raise the one or lower the other"});
+  if (job.rollout.replicas < autoscale->min || job.rollout.replicas > autoscale->max)
+    broken.push_back({"rollout.replicas",
+                      "`rollout.replicas` is " + text(job.rollout.replicas) +
+                          ", and `pools.rollout.autoscale` goes from " + text(autoscale->min) +
+                          " to " + text(autoscale->max),
+                      "start with a number of that range"});
+}
 
 }  // namespace
 
-RoleKeys rollout_keys() { return {.own = kRolloutKeys, .pool = kRolloutPoolKeys}; }
+RoleKeys rollout_keys() {
+  return {.own = kRolloutKeys, .pool = kRolloutPoolKeys, .rules = rollout_rules};
+}
 
 }  // namespace tandem::job

@@ -1,0 +1,170 @@
+#include "actors/controller/autoscaling.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "actors/controller/demands.h"
+#include "actors/controller/requests.h"
+#include "scheduler/fleet/crash_loop.h"
+#include "scheduler/fleet/placement.h"
+
+namespace tandem::controller {
+
+using messages::Role;
+using scheduler::AutoscaleHold;
+using scheduler::TrainerState;
+
+namespace {
+
+using Direction = scheduler::AutoscaleState::Direction;
+
+bool at_work(const ActorRecord& actor) {
+  return actor.status.state == scheduler::ActorState::kReady ||
+         actor.status.state == scheduler::ActorState::kBusy;
+}
+
+TrainerState trainer_of(const JobRecord& job, const messages::FleetMeasured& measured, Time now) {
+  const auto found = job.actors.find(actor_name(job.id, Role::kLearner, 0));
+  if (found == job.actors.end()) return TrainerState::kDown;
+  const ActorRecord& learner = found->second;
+  if (scheduler::loops(learner.crash_loop, learner.status, now)) return TrainerState::kCrashLoop;
+  if (!at_work(learner)) return TrainerState::kDown;
+  if (std::ranges::any_of(learner.ranks, &RankRecord::silent)) return TrainerState::kSilent;
+  if (measured.skipped_in_row > 0) return TrainerState::kSkipsSteps;
+  if (measured.restoring) return TrainerState::kRestoring;
+  return measured.evaluates ? TrainerState::kEvaluates : TrainerState::kHealthy;
+}
+
+std::string change_text(std::int64_t from, std::int64_t to, const std::string& reason) {
+  return "autoscale: rollout " + std::to_string(from) + " -> " + std::to_string(to) + ": " + reason;
+}
+
+// Reasons that come and go with noise are no news.
+void say_why_not(Turn& turn, JobRecord& job, const scheduler::AutoscaleDecision& decision) {
+  if (decision.hold == AutoscaleHold::kOneWindow || job.autoscaling.said == decision.hold) return;
+  job.autoscaling.said = decision.hold;
+  turn.announce(
+      job, "autoscale: rollout stays " + std::to_string(decision.wanted) + ": " + decision.reason,
+      decision.at_limit ? messages::EventLevel::kWarning : messages::EventLevel::kInfo);
+}
+
+bool carry_out(Turn& turn, JobRecord& job, scheduler::AutoscaleDecision& decision) {
+  const std::map<Role, std::int32_t> before = job.desired;
+  const std::int64_t from = before.at(Role::kRollout);
+  const auto done =
+      reallocate(turn, job, {{Role::kRollout, static_cast<std::int32_t>(decision.wanted)}},
+                 change_text(from, decision.wanted, decision.reason));
+  if (!done) {
+    decision.hold = AutoscaleHold::kAtLimit;
+    decision.at_limit = true;
+    decision.wanted = from;
+    decision.reason += "; " + done.error().message;
+    return false;
+  }
+  job.autoscaling.before = before;
+  job.autoscaling.said.reset();
+  job.autoscaling.last = {turn.now, from, decision.wanted, decision.reason};
+  return true;
+}
+
+}  // namespace
+
+void take(Turn& turn, const messages::FleetMeasured& measured) {
+  JobRecord* const job = turn.state.job(measured.job);
+  if (!job || !job->shape.autoscale || !job->autoscaling.on || job->outcome ||
+      job->status.state != scheduler::JobState::kRunning)
+    return;
+  Autoscaling& autoscaling = job->autoscaling;
+  scheduler::AutoscaleInput input{.rates = measured.rates,
+                                  .overlaps = measured.overlaps,
+                                  .wanted = job->desired.at(Role::kRollout),
+                                  .trainer = trainer_of(*job, measured, turn.now)};
+  for (const auto& [name, actor] : job->actors)
+    input.up += actor.role == Role::kRollout && wanted(*job, actor) && at_work(actor);
+  input.room = room_for(turn.state, *job, Role::kRollout,
+                        std::max<std::int64_t>(0, job->shape.autoscale->max - input.wanted));
+  auto decision = autoscale(*job->shape.autoscale, autoscaling.state, input, turn.now);
+  const bool changes = decision.hold == AutoscaleHold::kChanges && carry_out(turn, *job, decision);
+  autoscaling.state = after_window(autoscaling.state, input, decision, changes, turn.now);
+  if (changes)
+    keep_allocation(turn, *job);
+  else
+    say_why_not(turn, *job, decision);
+  autoscaling.newest = std::move(decision);
+}
+
+Result<void> let_autoscale(Turn& turn, JobRecord& job, const Role& role) {
+  if (role != Role::kRollout)
+    return Error{ErrorCode::kInvalid,
+                 "only rollouts can be scaled automatically, not " + name(role), "",
+                 "give a number: " + name(role) + "=N"};
+  if (!job.shape.autoscale)
+    return Error{ErrorCode::kInvalid, job.id + " has no limits to scale its rollouts within", "",
+                 "give a number: rollout=N; or submit it with `pools.rollout.autoscale: {min: …, "
+                 "max: …}`"};
+  if (std::exchange(job.autoscaling.on, true)) return {};
+  job.autoscaling.state = {};
+  job.autoscaling.newest.reset();
+  job.autoscaling.said.reset();
+  const scheduler::AutoscaleConfig& config = *job.shape.autoscale;
+  turn.announce(job, "scale rollout=auto: from " + std::to_string(config.min) + " to " +
+                         std::to_string(config.max) + ", decided every " +
+                         std::to_string(config.window_steps) + " steps");
+  keep_allocation(turn, job);
+  return {};
+}
+
+std::string autoscale_is_off(const JobRecord& job) {
+  return "autoscale is off, until `tandem scale " + job.id + " rollout=auto`";
+}
+
+void keep_allocation(Turn& turn, const JobRecord& job) {
+  AllocationKept kept{.job = job.id, .automatic = job.autoscaling.on, .before = {}};
+  for (const auto& [role, replicas] : job.autoscaling.before) kept.before[name(role)] = replicas;
+  if (const auto& change = job.autoscaling.state.change) {
+    kept.changed = change->at;
+    kept.raised = change->direction == Direction::kUp;
+  }
+  const AllocationKept* known = turn.state.durable.allocation(job.id);
+  const AllocationKept as_submitted{
+      .job = job.id, .automatic = job.shape.autoscale.has_value(), .before = {}};
+  if (known ? *known != kept : as_submitted != kept) turn.remember(std::move(kept));
+}
+
+// A damaged row may name any role and number: those that the job has not are left out.
+void restore_allocation(Turn& turn, JobRecord& job) {
+  const AllocationKept* known = turn.state.durable.allocation(job.id);
+  if (!known) return;
+  job.autoscaling.on = known->automatic && job.shape.autoscale;
+  if (known->changed)
+    job.autoscaling.state.change = {std::min(*known->changed, turn.now),
+                                    known->raised ? Direction::kUp : Direction::kDown};
+  for (const auto& [role, replicas] : known->before)
+    if (job.desired.contains({role}) &&
+        (Role{role} == Role::kLearner
+             ? replicas == 1
+             : replicas_asked(job.shape, {role}, std::to_string(replicas)).has_value()))
+      job.autoscaling.before[{role}] = replicas;
+}
+
+std::int64_t room_for(const ControllerState& state, const JobRecord& job, const Role& role,
+                      std::int64_t most) {
+  // Actors of the job that wait take room first.
+  std::int64_t waiting = 0;
+  const ActorRecord* like = nullptr;
+  for (const auto& [name, actor] : job.actors) {
+    if (actor.role != role) continue;
+    like = &actor;
+    waiting += job.waiting.contains(name);
+  }
+  if (!like) return 0;
+  const scheduler::Gang gang = gang_of(job, *like);
+  scheduler::FreeRoom room(state.found.room);
+  std::int64_t places = 0;
+  while (places < waiting + most &&
+         std::holds_alternative<scheduler::Assignment>(scheduler::place_next(room, gang)))
+    ++places;
+  return std::max<std::int64_t>(0, places - waiting);
+}
+
+}  // namespace tandem::controller
