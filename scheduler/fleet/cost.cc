@@ -9,11 +9,11 @@
 
 #include "runtime/base/check.h"
 #include "runtime/base/text.h"
+#include "scheduler/fleet/sizing.h"
 
 namespace tandem::scheduler {
 namespace {
 
-constexpr double kSecondsPerHour = 3600;
 
 Error pricing_error(std::string message) {
   return {ErrorCode::kInvalid, std::move(message), "",

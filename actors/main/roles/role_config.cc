@@ -239,7 +239,6 @@ exchange::ExchangeConfig exchange_config(const job::JobSpec& job, const RunLocat
                   .learner = static_cast<double>(job.learner.ranks) *
                              scheduler::devices_of(job.pools.learner.gpus_per_actor)},
       .pricing = job.pricing};
-      .job_yaml = print_job(job)};
   if (job.pools.rollout.autoscale)
     config.fleet_window_steps = job.pools.rollout.autoscale->window_steps;
   if (job.save_on_cancel) config.save_on_cancel = messages::kSaveOnCancelMax;
