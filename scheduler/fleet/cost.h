@@ -4,7 +4,7 @@
 // A device is one GPU. An actor with a share of a GPU has that share of a device, and an actor
 // without a GPU is one device itself. Each rank of the learner counts as an actor.
 //
-// CO-1  Goodput and device seconds need no prices; without prices nothing has a cost.
+// GP-1  Goodput and device seconds need no prices; without prices nothing has a cost.
 #pragma once
 
 #include <cstdint>

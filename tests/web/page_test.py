@@ -325,16 +325,29 @@ def an_actor_opens_with_its_log(page):
     page.expect_calm()
 
 
+def figures_of(page):
+    return dict(page.browser.value(
+        "[...document.querySelectorAll('.figures > div')].map((box) => "
+        "[box.firstChild.textContent, box.lastChild.textContent])"))
+
+
+def a_run_with_prices_shows_its_cost(page):
+    page.sign_in()
+    page.go(f"#/runs/{LIVE}", PLOTTED)
+    figures = figures_of(page)
+    assert figures["Cost"] == "12.4 USD · 0.0312 a step", figures
+    page.shot("cost-desktop")
+    page.expect_calm()
+
+
 def an_ended_run_keeps_its_plots_and_logs(page):
     page.sign_in()
     page.go("#/runs/arithmetic-grpo-6", PLOTTED)
     page.browser.wait_for("document.querySelector('.controls').hidden")
-    figures = dict(page.browser.value(
-        "[...document.querySelectorAll('.figures > div')].map((box) => "
-        "[box.firstChild.textContent, box.lastChild.textContent])"))
+    figures = figures_of(page)
     assert figures["Staleness"] == "1 of 2", figures
     assert figures["Learner idle"] == "23.7 %" and figures["Rollouts idle"] == "5.1 %", figures
-    assert figures["Goodput"] == "1 205/s" and "Cost" not in figures, figures
+    assert figures["Goodput"] == "1205/s" and "Cost" not in figures, figures
     assert "–" not in figures.values(), figures
     page.shot("ended-desktop")
     page.go("#/runs/arithmetic-grpo-6/actors", f"{ROWS} === 2")
@@ -518,7 +531,8 @@ TESTS = [plots_are_drawn_at_both_widths, a_live_run_asks_for_its_tail_alone,
          zooming_asks_for_finer_buckets, runs_are_compared,
          runs_of_a_group_have_a_mean, runs_of_a_group_have_a_mean_for_each_configuration,
          a_phone_shows_what_a_run_is_called, every_tab_shows_hostile_text_as_text,
-         an_actor_opens_with_its_log, an_ended_run_keeps_its_plots_and_logs,
+         an_actor_opens_with_its_log, a_run_with_prices_shows_its_cost,
+         an_ended_run_keeps_its_plots_and_logs,
          events_are_marked_by_their_level_and_not_by_words, the_configuration_of_a_run_is_shown,
          a_plot_is_saved_as_csv_and_png, what_is_not_there_is_said,
          a_job_of_actors_alone_has_no_plots, the_warm_start_shows_how_far_it_is,

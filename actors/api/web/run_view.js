@@ -34,7 +34,7 @@ const kFigures = [
   ['Trained', (run) => rate(run.tokens_per_second?.trained), 'Tokens per second'],
   ['Cost', cost, 'Of the run, and the mean of its newest steps'],
   ['Goodput', (run) => run.cost
-      ? rate(run.cost.goodput_tokens_per_device_second) : null,
+      ? `${format.number(run.cost.goodput_tokens_per_device_second)}/s` : null,
    'Trained tokens per second and device'],
   ['Evaluation in detail', evaluationDetails, 'Of samples, and the mean of each data set', 'wide'],
 ];

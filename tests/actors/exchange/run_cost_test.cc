@@ -63,7 +63,7 @@ TEST(RunCost, IsThatOfBothPoolsAndOfTheNewestSteps) {
   EXPECT_NEAR(line.at("tandem/goodput").get<double>(), 1000 / 35.0, kNear);
 }
 
-TEST(RunCost, WithoutPricesIsAbsentAndGoodputIsThere) {  // CO-1
+TEST(RunCost, WithoutPricesIsAbsentAndGoodputIsThere) {  // GP-1
   controller::SimulatedJob job = priced_job();
   job.exchange.pricing.reset();
   Stage stage(job);

@@ -56,31 +56,6 @@ TEST(LoadJob, SetsMayRemoveASectionAndFillAnotherOne) {
   EXPECT_EQ(merged->spec.rollout.sampling.temperature, 0.5);
 }
 
-TEST(LoadJob, PricesAreOfBothPoolsOrOfNone) {
-  const JobFolder folder;
-  const auto with = [&](const std::string& pricing) {
-    return folder.parse(folder.minimal() + "pricing: " + pricing + "\n");
-  };
-  EXPECT_FALSE(folder.parse(folder.minimal())->spec.pricing);
-  const auto priced = with("{ rollout: 2.10, learner: 4, currency: credits }");
-  ASSERT_TRUE(priced) << render(priced.error());
-  EXPECT_EQ(priced->spec.pricing,
-            (scheduler::Pricing{.rollout = 2.1, .learner = 4, .currency = "credits"}));
-  EXPECT_EQ(with("{ rollout: 0, learner: 0 }")->spec.pricing, scheduler::Pricing{});
-  EXPECT_HAS(refused(with("{ rollout: -1, learner: 4 }")).message,
-             "`pricing.rollout` is out of range: -1");
-  EXPECT_HAS(refused(with("{ rollout: 1, learner: .nan }")).message,
-             "`pricing.learner` is out of range");
-  EXPECT_HAS(refused(with("{ rollout: 1, learner: 2e6 }")).message,
-             "`pricing.learner` is out of range");
-  EXPECT_HAS(refused(with("{ rollout: 1 }")).message, "`pricing.learner` is missing");
-  EXPECT_HAS(refused(with("{ rollout: 1, learner: 1, reward: 1 }")).message,
-             "unknown key `pricing.reward`");
-  const Refused currency = refused(with("{ rollout: 1, learner: 1, currency: US$ }"));
-  EXPECT_HAS(currency.message, "`US$` is no currency");
-  EXPECT_HAS(currency.help, "at most 16 letters");
-}
-
 TEST(LoadJob, NamesTheSetThatIsWrong) {
   const JobFolder folder;
   const auto check = [&](const std::string& set, const std::string& message) {

@@ -30,7 +30,7 @@ TEST(Cost, IsTheSumOfBothPools) {
   EXPECT_EQ(cost_of({.rollout = kHour, .learner = kHour}, {}), 0) << "what is free costs nothing";
 }
 
-TEST(Cost, GoodputIsOfBothPoolsAndNeedsNoPrices) {  // CO-1
+TEST(Cost, GoodputIsOfBothPoolsAndNeedsNoPrices) {  // GP-1
   EXPECT_NEAR(goodput(16'000, {.rollout = 6, .learner = 2}), 2000, 1e-9);
   EXPECT_EQ(goodput(16'000, {}), 0) << "no device was used yet";
 }
