@@ -335,7 +335,8 @@ def a_run_with_prices_shows_its_cost(page):
     page.sign_in()
     page.go(f"#/runs/{LIVE}", PLOTTED)
     figures = figures_of(page)
-    assert figures["Cost"] == "12.4 USD · 0.0312 a step", figures
+    assert figures["Goodput and cost"] == (
+        "1205 tokens trained per device second · 12.4 USD · 0.0312 USD a step"), figures
     page.shot("cost-desktop")
     page.expect_calm()
 
@@ -347,7 +348,7 @@ def an_ended_run_keeps_its_plots_and_logs(page):
     figures = figures_of(page)
     assert figures["Staleness"] == "1 of 2", figures
     assert figures["Learner idle"] == "23.7 %" and figures["Rollouts idle"] == "5.1 %", figures
-    assert figures["Goodput"] == "1205/s" and "Cost" not in figures, figures
+    assert figures["Goodput and cost"] == "1205 tokens trained per device second", figures
     assert "–" not in figures.values(), figures
     page.shot("ended-desktop")
     page.go("#/runs/arithmetic-grpo-6/actors", f"{ROWS} === 2")

@@ -32,22 +32,27 @@ const kFigures = [
       ? format.percent(run.rollout_idle_fraction) : null, 'Share of their time'],
   ['Generated', (run) => rate(run.tokens_per_second?.generated), 'Tokens per second, all rollouts'],
   ['Trained', (run) => rate(run.tokens_per_second?.trained), 'Tokens per second'],
-  ['Cost', cost, 'Of the run, and the mean of its newest steps'],
-  ['Goodput', (run) => run.cost
-      ? `${format.number(run.cost.goodput_tokens_per_device_second)}/s` : null,
-   'Trained tokens per second and device'],
   ['Evaluation in detail', evaluationDetails, 'Of samples, and the mean of each data set', 'wide'],
+  ['Goodput and cost', cost,
+   'Of the run, and of a step the mean of the newest; a device is a GPU, or an actor without one',
+   'wide'],
 ];
 
 const rate = (value) =>
     value === undefined ? format.kNone : `${format.number(Math.round(value))}/s`;
 
-// "12.4 USD · 0.031 a step". Null for a run without prices.
+// "1205 tokens trained per device second · 12.4 USD · 0.0312 USD a step". The costs are those of a
+// run with prices.
 function cost(run) {
-  if (typeof run.cost?.total !== 'number') return null;
-  const step = run.cost.per_step;
-  return `${format.number(run.cost.total)} ${visible(run.cost.currency)}` +
-      (typeof step === 'number' ? ` · ${format.number(step)} a step` : '');
+  if (!run.cost) return null;
+  const parts = [
+    `${format.number(run.cost.goodput_tokens_per_device_second)} tokens trained per device second`];
+  const currency = visible(run.cost.currency ?? '');
+  if (typeof run.cost.total === 'number')
+    parts.push(`${format.number(run.cost.total)} ${currency}`);
+  if (typeof run.cost.per_step === 'number')
+    parts.push(`${format.number(run.cost.per_step)} ${currency} a step`);
+  return parts.join(' · ');
 }
 
 // The figures of an evaluation beside its mean, and the mean of each data set: "pass@8 0.93 ·
