@@ -11,7 +11,7 @@
 
 namespace tandem::app {
 
-forecast::ForecastConfig forecast_config(const job::JobSpec& job, const FleetPlan& plan,
+forecast::ForecastConfig forecast_config(const job::JobSpec& job, const ForecastPlan& plan,
                                          const forecast::Lengths& lengths, std::uint64_t seed) {
   const auto n = static_cast<std::int32_t>(job.rollout.n);
   const auto seqs = static_cast<std::int32_t>(job.rollout.args.max_num_seqs);

@@ -13,7 +13,7 @@
 namespace tandem::app {
 
 // What a user says of the fleet; what is left out comes from the job.
-struct FleetPlan {
+struct ForecastPlan {
   std::vector<forecast::EngineCosts> rollouts;  // at least one
   forecast::LearnerCosts learner;
   forecast::RewardCosts reward;
@@ -24,7 +24,7 @@ struct FleetPlan {
 };
 
 // The files that the job names are not looked at.
-forecast::ForecastConfig forecast_config(const job::JobSpec& job, const FleetPlan& plan,
+forecast::ForecastConfig forecast_config(const job::JobSpec& job, const ForecastPlan& plan,
                                          const forecast::Lengths& lengths, std::uint64_t seed);
 
 // The lengths of the completions of all groups that the run's journal has; of the newest ones where

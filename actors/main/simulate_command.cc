@@ -151,7 +151,7 @@ class Simulation {
 
  private:
   Result<std::vector<Variant>> variants(const job::JobSpec& job) const;
-  Result<FleetPlan> plan(const job::JobSpec& job) const;
+  Result<ForecastPlan> plan(const job::JobSpec& job) const;
   Result<forecast::Lengths> lengths(const job::JobSpec& job) const;
   // The number of the signal that ended it, or 0.
   Result<int> simulate(Variant& variant);
@@ -177,9 +177,9 @@ Result<std::vector<Variant>> Simulation::variants(const job::JobSpec& job) const
   return all;
 }
 
-Result<FleetPlan> Simulation::plan(const job::JobSpec& job) const {
+Result<ForecastPlan> Simulation::plan(const job::JobSpec& job) const {
   const SimulateCommand::Costs& costs = command_.costs;
-  FleetPlan plan{.rollouts = {}, .steps = command_.steps};
+  ForecastPlan plan{.rollouts = {}, .steps = command_.steps};
   forecast::EngineCosts common;
   for (const auto& [text, to] :
        {std::pair(&costs.install, &common.install_s), std::pair(&costs.step, &plan.learner.step_s),
