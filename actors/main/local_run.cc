@@ -5,7 +5,8 @@
 //
 // The first Ctrl-C cancels the job: it saves a checkpoint and ends as it would under `tandem
 // cancel`. The second one ends the whole cluster at once, and so does one that comes while the
-// processes end.
+// processes end. A job that reaches its bounds is cancelled likewise, and ended at once if it takes
+// long to end.
 #include "actors/main/local_run.h"
 
 #include <unistd.h>
@@ -45,6 +46,10 @@ namespace {
 
 constexpr Duration kRedrawEvery = std::chrono::milliseconds(200);
 constexpr Duration kPeekEvery = std::chrono::milliseconds(40);  // whether the job is over
+constexpr Duration kBoundedEnd = std::chrono::seconds(30);      // for a job at its bounds to end
+
+// Why the job is to end before it is over.
+enum class EarlyEnd { kNone, kBounds, kInterrupt };
 
 // Lines that YAML ignores, so that the whole output of --dry-run is a valid job file.
 std::string commented(const std::string& lines) {
@@ -98,7 +103,7 @@ std::optional<nlohmann::json> result_of(const nlohmann::json& job) {
 }
 
 // The job is over: prints its summary, and returns the exit code.
-int conclude(const nlohmann::json& job, bool interrupted, cli::ProgressDisplay& display,
+int conclude(const nlohmann::json& job, EarlyEnd early, cli::ProgressDisplay& display,
              const cli::Console& console) {
   const std::string run_dir = job.value("run_dir", "");
   display.show(job, steady_now(), true);
@@ -107,7 +112,10 @@ int conclude(const nlohmann::json& job, bool interrupted, cli::ProgressDisplay& 
   console.out << std::flush;
   // A job that succeeded before the cancellation reached it has succeeded.
   if (job.value("state", "") == scheduler::name(scheduler::JobState::kSucceeded)) return 0;
-  if (interrupted) return stopped(job, console);
+  if (early == EarlyEnd::kInterrupt) return stopped(job, console);
+  if (early == EarlyEnd::kBounds &&
+      job.value("state", "") == scheduler::name(scheduler::JobState::kCancelled))
+    return 0;
   return console.complain({ErrorCode::kFailed, job.value("message", "the job failed"), run_dir,
                            "its actors' logs are in " + run_dir + "/logs"});
 }
@@ -129,14 +137,33 @@ const char* cancel_notice(const nlohmann::json& job) {
              : "cancelling; its actors finish first; once more to stop at once\n";
 }
 
-int submit_and_follow(RunCluster& cluster, JobFollower::Submission submission,
+// When a bounded job is cancelled, and when it is ended by force.
+class Bounds {
+ public:
+  Bounds(const std::optional<RunBounds>& bounds, Time began) : bounds_(bounds), began_(began) {}
+
+  bool reached(const nlohmann::json& job, Time now) const {
+    return bounds_ && (now - began_ >= bounds_->time ||
+                       (job.is_object() && job.value("step", std::int64_t{0}) >= bounds_->steps));
+  }
+  void cancelled(Time now) { end_by_ = now + kBoundedEnd; }
+  bool overdue(Time now) const { return end_by_ && now >= *end_by_; }
+
+ private:
+  const std::optional<RunBounds> bounds_;
+  const Time began_;
+  std::optional<Time> end_by_;
+};
+
+int submit_and_follow(RunCluster& cluster, JobFollower::Submission submission, Bounds bounds,
                       node::Signals& signals, const cli::Console& console) {
   const auto address = cluster.address();
   if (!address) return console.complain(address.error());
   cli::ProgressDisplay display(console.out, console.err, console.terminal, console.width);
   JobFollower follower(
       *address, std::move(submission), [&cluster] { return cluster.may_come_back(); }, console);
-  bool accepted = false, interrupted = false;
+  bool accepted = false;
+  EarlyEnd early = EarlyEnd::kNone;
   for (Time drawn{};;) {
     const JobFollower::Seen now = follower.seen();
     if (!now.job.is_null() && !std::exchange(accepted, true))
@@ -145,7 +172,7 @@ int submit_and_follow(RunCluster& cluster, JobFollower::Submission submission,
                          to_string(address->endpoint) + "\n"
                   << std::flush;
     if (now.over) {
-      const int code = conclude(now.job, interrupted, display, console);
+      const int code = conclude(now.job, early, display, console);
       follower.stop();
       cluster.end(signals);
       return code;
@@ -158,14 +185,20 @@ int submit_and_follow(RunCluster& cluster, JobFollower::Submission submission,
     if (accepted && steady_now() - drawn >= kRedrawEvery)
       display.show(now.job, drawn = steady_now());
     const int signal = signals.wait_for(kPeekEvery);
-    if (signal == 0) continue;
+    if (early == EarlyEnd::kNone && bounds.reached(now.job, steady_now())) {
+      early = EarlyEnd::kBounds;
+      bounds.cancelled(steady_now());
+      follower.cancel();
+    }
+    const bool overdue = bounds.overdue(steady_now());
+    if (signal == 0 && !overdue) continue;
     display.erase();
-    if (interrupted) {  // the second one: no clean end
+    if (overdue || early == EarlyEnd::kInterrupt) {  // the second Ctrl-C: no clean end
       follower.stop();
       cluster.end_by_force();
-      return stopped(now.job, console);
+      return signal == 0 ? 0 : stopped(now.job, console);
     }
-    interrupted = true;
+    early = EarlyEnd::kInterrupt;
     console.err << cancel_notice(now.job) << std::flush;
     follower.cancel();
   }
@@ -176,6 +209,7 @@ void warn(const cli::Console& console, const std::vector<std::string>& warnings)
 }
 
 int run_job(const RunCommand& command, const cli::Console& console, bool verbose) {
+  const Time began = steady_now();
   std::optional<fs::path> run;
   if (command.resume) {
     auto found = job::find_run(*command.resume, cli::tandem_home() / "runs");
@@ -215,8 +249,8 @@ int run_job(const RunCommand& command, const cli::Console& console, bool verbose
   const auto end = (*cluster)->wait_for_node(signals);
   if (!end) return console.complain(end.error());
   if (*end) return **end;
-  return submit_and_follow(**cluster, {.path = cli::submit_path(run), .yaml = yaml}, signals,
-                           console);
+  return submit_and_follow(**cluster, {.path = cli::submit_path(run), .yaml = yaml},
+                           {command.bounds, began}, signals, console);
 }
 
 }  // namespace

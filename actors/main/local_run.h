@@ -9,10 +9,19 @@
 #include <vector>
 
 #include "actors/cli/verb.h"
+#include "runtime/base/clock.h"
 
 namespace tandem::app {
 
-// The exit code is 0 if the job succeeded, 130 if it was interrupted, else that of the error. The
+// The bounds of a run that is made to look at its figures. It is cancelled at the first one that it
+// reaches.
+struct RunBounds {
+  Duration time{};         // from the start of the command
+  std::int64_t steps = 0;  // that are trained
+};
+
+// The exit code is 0 if the job succeeded or reached its bounds, 130 if it was interrupted, else that
+// of the error. The
 // verb blocks until the job has ended and all processes are gone; SIGINT and SIGTERM are blocked
 // from then on (signals.h).
 struct RunCommand {
@@ -25,6 +34,7 @@ struct RunCommand {
   bool dry_run = false;
   std::optional<std::filesystem::path> resume;  // a run directory, or a run's id
   std::optional<std::int64_t> memory_bytes;  // offered by the node that it starts; see NodeCommand
+  std::optional<RunBounds> bounds;           // no option sets them
 };
 
 }  // namespace tandem::app

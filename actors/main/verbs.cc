@@ -13,6 +13,7 @@
 #include "actors/main/replay_command.h"
 #include "actors/main/score_command.h"
 #include "actors/main/simulate_command.h"
+#include "actors/main/size_command.h"
 #include "actors/main/timeline_command.h"
 #include "actors/main/tokenize_command.h"
 #include "kernels/backend.h"
@@ -46,7 +47,7 @@ constexpr Row kRows[] = {
     {make_computing<NodeCommand>, "explain"},   {make_computing<GenerateCommand>, "explain"},
     {make_computing<EvalCommand>, "explain"},   {cli::make_verb<ScoreCommand>, "explain"},
     {cli::make_verb<SimulateCommand>, "wait"},  {cli::make_verb<TokenizeCommand>, "explain"},
-    {cli::make_verb<TimelineCommand>, "scale"},
+    {cli::make_verb<TimelineCommand>, "scale"}, {make_computing<SizeCommand>, "top"},
 };
 
 }  // namespace

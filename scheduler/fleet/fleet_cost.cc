@@ -4,16 +4,20 @@
 
 namespace tandem::scheduler {
 
-FleetCost cost_of(const DevicePrices& prices, const SteadyState& fleet, std::int64_t ranks) {
-  CHECK(prices.rollout >= 0 && prices.learner >= 0 && ranks > 0 && fleet.cycle_seconds > 0);
-  const double hour = prices.rollout * static_cast<double>(fleet.rollouts) +
-                      prices.learner * static_cast<double>(ranks);
-  const double completions_per_hour = fleet.completions_per_s * kSecondsPerHour;
-  return {.per_hour = hour,
-          .per_day = hour * kSecondsPerDay / kSecondsPerHour,
-          .per_step = hour * fleet.cycle_seconds / kSecondsPerHour,
+FleetCost cost_of(const FleetPrice& price, const SteadyState& fleet, std::int64_t ranks) {
+  CHECK(ranks > 0 && fleet.cycle_seconds > 0);
+  const auto cost_within = [&](double seconds) {
+    return cost_of(
+        DeviceSeconds{
+            .rollout = seconds * price.devices_per_rollout * static_cast<double>(fleet.rollouts),
+            .learner = seconds * price.devices_per_rank * static_cast<double>(ranks)},
+        price.prices);
+  };
+  return {.per_hour = cost_within(kSecondsPerHour),
+          .per_day = cost_within(kSecondsPerDay),
+          .per_step = cost_within(fleet.cycle_seconds),
           .per_thousand_completions =
-              completions_per_hour > 0 ? hour / completions_per_hour * 1000 : 0};
+              fleet.completions_per_s > 0 ? cost_within(1000 / fleet.completions_per_s) : 0};
 }
 
 }  // namespace tandem::scheduler

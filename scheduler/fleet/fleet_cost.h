@@ -1,17 +1,18 @@
-// The cost of a fleet: a price per device and hour for each pool. A rollout takes one device, and so
-// does a rank of the learner. Pure; plain numbers in the currency of the prices.
+// The cost of a fleet in its steady state (sizing.h), before it runs; cost.h counts that of a run.
+// Pure.
 #pragma once
 
 #include <cstdint>
-#include <string>
 
+#include "scheduler/fleet/cost.h"
 #include "scheduler/fleet/sizing.h"
 
 namespace tandem::scheduler {
 
-struct DevicePrices {
-  double rollout = 0, learner = 0;  // of one device for one hour; at least 0
-  std::string currency;             // as the user writes it; may be empty
+// The prices and the devices of a rollout and of a rank of the learner, as cost.h counts them.
+struct FleetPrice {
+  Pricing prices;
+  double devices_per_rollout = 1, devices_per_rank = 1;
 };
 
 struct FleetCost {
@@ -19,6 +20,6 @@ struct FleetCost {
   double per_step = 0;
   double per_thousand_completions = 0;  // trained ones; 0 where the model has no completions
 };
-FleetCost cost_of(const DevicePrices& prices, const SteadyState& fleet, std::int64_t ranks);
+FleetCost cost_of(const FleetPrice& price, const SteadyState& fleet, std::int64_t ranks);
 
 }  // namespace tandem::scheduler

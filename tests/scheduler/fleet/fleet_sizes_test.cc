@@ -72,12 +72,14 @@ TEST(FleetSizes, WithoutOverlapTheNumberDecides) {
 
 // 13 rollouts at 2.10 and one rank at 4.00 cost 31.30 an hour, for 180 steps of 512 completions.
 TEST(FleetSizes, CostPerStepDayAndThousandCompletions) {
-  const DevicePrices prices{.rollout = 2.10, .learner = 4.00, .currency = "EUR"};
+  const FleetPrice prices{.prices = {.rollout = 2.10, .learner = 4.00}};
   const FleetCost cost = cost_of(prices, steady_state(kExample, 13), 1);
   EXPECT_NEAR(cost.per_hour, 31.30, 1e-9);
   EXPECT_NEAR(cost.per_step, 31.30 / 180, 1e-9);
   EXPECT_NEAR(cost.per_day, 31.30 * 24, 1e-9);
   EXPECT_NEAR(cost.per_thousand_completions, 31.30 / 180 / 512 * 1000, 1e-9);
+  const FleetPrice shared{.prices = prices.prices, .devices_per_rollout = 0.5};
+  EXPECT_NEAR(cost_of(shared, steady_state(kExample, 13), 2).per_hour, 13 * 1.05 + 8, 1e-9);
   FleetModel uncounted = kExample;
   uncounted.completions_per_step = 0;
   EXPECT_EQ(cost_of(prices, steady_state(uncounted, 13), 1).per_thousand_completions, 0.0);

@@ -1,0 +1,43 @@
+// The rates of a run's two pools from the lines of its metrics.jsonl, for a run that has no `rates`
+// of its own: one that was killed, or of a former version. Pure.
+//
+// The window is the newest half of the steps, at least one and at most kWindowStepsMost, since the
+// first steps of a run are no picture of it. Lines of former versions lack the rollouts' own rates:
+// these are then the tokens generated in the window by the time in which the engines were at work,
+// which counts evaluations as work.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+
+#include "actors/main/fleet_plan.h"
+#include "runtime/base/json.h"
+#include "runtime/base/result.h"
+#include "scheduler/fleet/fleet_rates.h"
+
+namespace tandem::app {
+
+inline constexpr std::int64_t kWindowStepsMost = 2000;
+
+class MetricRates {
+ public:
+  // Takes a line, in the order of the file. Those of evaluations, and what is no line of a step, are
+  // left out.
+  void add(const nlohmann::json& line);
+  std::int64_t steps() const { return steps_; }
+  // kInvalid where no step has been added. `plan` is that of the run.
+  Result<scheduler::FleetRates> rates(const FleetPlan& plan) const;
+
+  // The keys that it reads, as the `keys` of the API takes them.
+  static constexpr const char* kKeys =
+      "timing_s/step,response_length/mean,tandem/wall_seconds,tandem/*idle_fraction,"
+      "tandem/tokens_generated_per_trained,"
+      "tandem/rollout_tokens_per_s/*,tandem/install_pause_*,tandem/prefix_hit_ratio";
+
+ private:
+  std::int64_t steps_ = 0;            // of all lines
+  std::deque<nlohmann::json> lines_;  // the newest of them, one more than a window has
+};
+
+}  // namespace tandem::app

@@ -1,0 +1,50 @@
+#include "actors/main/rates_in.h"
+
+#include <string>
+#include <utility>
+
+namespace tandem::app {
+namespace {
+
+using nlohmann::json;
+
+template <class Number>
+void read(const json& object, const char* name, Number& number) {
+  if (const auto it = object.find(name); it != object.end() && it->is_number())
+    number = it->template get<Number>();
+}
+
+}  // namespace
+
+std::optional<scheduler::FleetRates> rates_in(const json& value) {
+  if (!value.is_object()) return std::nullopt;
+  scheduler::FleetRates rates{.rollouts = {}, .prefix_hit_ratio = {}};
+  read(value, "steps", rates.steps);
+  read(value, "seconds", rates.seconds);
+  read(value, "step_seconds", rates.step_seconds);
+  read(value, "step_tokens", rates.step_tokens);
+  read(value, "completions_per_step", rates.completions_per_step);
+  read(value, "generated_per_trained", rates.generated_per_trained);
+  read(value, "install_seconds", rates.install_seconds);
+  read(value, "trainer_idle_fraction", rates.trainer_idle_fraction);
+  read(value, "rollout_idle_fraction", rates.rollout_idle_fraction);
+  read(value, "rollout_deaths", rates.rollout_deaths);
+  if (const auto it = value.find("prefix_hit_ratio"); it != value.end() && it->is_number())
+    rates.prefix_hit_ratio = it->get<double>();
+  const json rollouts = value.value("rollouts", json::array());
+  if (!rollouts.is_array()) return std::nullopt;
+  for (const json& one : rollouts) {
+    if (!one.is_object()) return std::nullopt;
+    scheduler::RolloutRate rollout;
+    if (const auto it = one.find("actor"); it != one.end() && it->is_string())
+      rollout.actor = it->get<std::string>();
+    read(one, "tokens_per_s", rollout.tokens_per_s);
+    read(one, "busy_fraction", rollout.busy_fraction);
+    read(one, "install_fraction", rollout.install_fraction);
+    rates.rollouts.push_back(std::move(rollout));
+  }
+  if (rates.steps <= 0 || rates.rollouts.empty()) return std::nullopt;
+  return rates;
+}
+
+}  // namespace tandem::app

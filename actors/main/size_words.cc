@@ -1,0 +1,138 @@
+// The sentences of a size report. Each figure stands beside its threshold, and each fault beside the
+// command or the keys that mend it.
+#include <algorithm>
+#include <string>
+
+#include "actors/main/size_numbers.h"
+#include "actors/main/size_report.h"
+
+namespace tandem::app {
+namespace {
+
+using scheduler::Advice;
+using scheduler::AdviceKind;
+using scheduler::FleetVerdict;
+using scheduler::SteadyState;
+
+constexpr double kBacklogSeconds = 600;
+
+std::string job_word(const SizeReport& report) {
+  return report.input.job.empty() ? "JOB" : report.input.job;
+}
+
+std::string rollouts(std::int64_t count) {
+  return std::to_string(count) + (count == 1 ? " rollout" : " rollouts");
+}
+
+AdviceWords spread_words(const Advice& advice, const SizeReport& report) {
+  const auto& all = report.input.rates.rollouts;
+  const auto [slowest, fastest] = std::ranges::minmax_element(
+      all, {}, [](const scheduler::RolloutRate& one) { return one.tokens_per_s; });
+  const std::string actor = advice.actor.empty() ? "the slowest rollout" : advice.actor;
+  const std::string named = advice.actor.empty() ? "rollout/N" : advice.actor;
+  return {"the rollouts' rates spread by " + percent(advice.seen) + " of their mean (at most " +
+              percent(advice.threshold) + "): " + actor + " generates " +
+              grouped(slowest->tokens_per_s) + " tok/s, the fastest " +
+              grouped(fastest->tokens_per_s),
+          "a straggler or its place, not the size: tandem describe actor/" + job_word(report) +
+              "/" + named + "; its node, its threads (pools.rollout)"};
+}
+
+AdviceWords slack_words(const Advice& advice, const SizeReport& report) {
+  if (report.input.plan.max_staleness == 0)
+    return {"rollouts and trainer take turns, since no sample may be stale",
+            "async.max_staleness: 1 or more, if the recipe bears it, lets both work at once"};
+  return {"samples are " + grouped(*report.input.staleness_mean, 2) + " steps old on average, of " +
+              std::to_string(report.input.plan.max_staleness) + " allowed (at least " +
+              percent(advice.threshold) + " of it is used where the trainer waits)",
+          "async.lookahead: " + std::to_string(report.input.plan.max_staleness) +
+              ", and a higher async.max_concurrent_rollouts, let rollouts work further ahead"};
+}
+
+// The first kind of words for a fleet that is too small.
+std::string idle_now(const SizeReport& report, const SteadyState& present) {
+  const std::string predicted = percent(present.trainer_idle_fraction);
+  if (!report.input.as_it_ran) return "trainer idle " + predicted + " of every cycle";
+  return "trainer idle " + percent(report.input.rates.trainer_idle_fraction) + " (predicted " +
+         predicted + ")";
+}
+
+std::string resize(const SizeReport& report, std::int64_t count) {
+  const std::string key = "rollout.replicas: " + std::to_string(count);
+  if (!report.input.live) return key;
+  return "tandem scale " + job_word(report) + " rollout=" + std::to_string(count) + " (or " + key +
+         ")";
+}
+
+}  // namespace
+
+AdviceWords words_of(const Advice& advice, const SizeReport& report) {
+  const std::string job = job_word(report);
+  switch (advice.kind) {
+    case AdviceKind::kDeaths:
+      return {
+          grouped(advice.seen) + " deaths of rollouts in " +
+              grouped(static_cast<double>(report.input.rates.steps)) + " steps (at most 0)",
+          "tandem events -j " + job + " says why; tandem logs " + job + "/rollout/N --previous"};
+    case AdviceKind::kSpread:
+      return spread_words(advice, report);
+    case AdviceKind::kPrefixHits:
+      return {percent(advice.seen) + " of the prompt tokens need no computation (at least " +
+                  percent(advice.threshold) + ", where " +
+                  std::to_string(report.input.plan.completions_per_prompt) +
+                  " completions share a prompt)",
+              "rollout.enable_prefix_caching: true, and room for prompts by "
+              "rollout.gpu_memory_utilization"};
+    case AdviceKind::kInstallPause:
+      return {"installs of weights take " + percent(advice.seen) +
+                  " of the rollouts' time (at most " + percent(advice.threshold) + "), " +
+                  grouped(report.input.rates.install_seconds, 3) + " s each",
+              "another weight_broadcast.type, async.kv_on_update: keep, or a higher "
+              "async.trigger_parameter_sync_step"};
+    case AdviceKind::kStalenessSlack:
+      return slack_words(advice, report);
+    case AdviceKind::kWaste:
+      return {grouped(advice.seen, 2) + " tokens are generated per token trained (at most " +
+                  grouped(advice.threshold, 2) + ")",
+              "tandem describe run/" + job +
+                  " counts the discarded groups by reason; algorithm.filter_groups, "
+                  "reward.on_failure"};
+  }
+  CHECK(false);
+}
+
+AdviceWords words_of_verdict(const SizeReport& report) {
+  const std::int64_t present = *report.input.plan.replicas;
+  const auto at = std::ranges::find(report.fleets, present, &SteadyState::rollouts);
+  CHECK(at != report.fleets.end());
+  const std::string begin = std::string(spelling(*report.verdict)) + ": " + rollouts(present);
+  const std::string match = std::to_string(report.matched) + " would match";
+  switch (*report.verdict) {
+    case FleetVerdict::kUndersized:
+      return {begin + ", " + match + ": " + idle_now(report, *at), resize(report, report.matched)};
+    case FleetVerdict::kMatched:
+      return {begin + ": " + idle_now(report, *at) +
+                  (report.input.plan.overlaps()
+                       ? " (target " + percent(report.input.trainer_idle_target) + ")"
+                       : ", and one more would shorten a cycle by less than 5.0%"),
+              ""};
+    case FleetVerdict::kOversized:
+      if (!report.input.plan.overlaps())
+        return {begin + ", " + match + ": one more hardly shortens a cycle",
+                resize(report, report.matched)};
+      return {begin + ", " + match + ": a queue without a bound would grow by " +
+                  grouped(at->backlog_per_s, 1) + " tok/s, " +
+                  cli::short_count(at->backlog_per_s * kBacklogSeconds) +
+                  " tokens after 10 min; within async.max_staleness they are idle " +
+                  percent(at->rollout_idle_fraction) + " instead",
+              resize(report, report.matched) + ", or a larger data.train_batch_size"};
+    case FleetVerdict::kUnexplained:
+      return {begin + " should match, and yet " + idle_now(report, *at),
+              "add none: tandem why " + job_word(report) +
+                  " names what the trainer waits for; measure again, and look at rewards and "
+                  "installs"};
+  }
+  CHECK(false);
+}
+
+}  // namespace tandem::app
