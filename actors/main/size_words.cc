@@ -29,13 +29,13 @@ AdviceWords spread_words(const Advice& advice, const SizeReport& report) {
   const auto [slowest, fastest] = std::ranges::minmax_element(
       all, {}, [](const scheduler::RolloutRate& one) { return one.tokens_per_s; });
   const std::string actor = advice.actor.empty() ? "the slowest rollout" : advice.actor;
-  const std::string named = advice.actor.empty() ? "rollout/N" : advice.actor;
+  const std::string named = advice.actor.empty() ? job_word(report) + "/rollout/N" : advice.actor;
   return {"the rollouts' rates spread by " + percent(advice.seen) + " of their mean (at most " +
               percent(advice.threshold) + "): " + actor + " generates " +
               grouped(slowest->tokens_per_s) + " tok/s, the fastest " +
               grouped(fastest->tokens_per_s),
-          "a straggler or its place, not the size: tandem describe actor/" + job_word(report) +
-              "/" + named + "; its node, its threads (pools.rollout)"};
+          "a straggler or its place, not the size: tandem describe actor/" + named +
+              "; its node, its threads (pools.rollout)"};
 }
 
 AdviceWords slack_words(const Advice& advice, const SizeReport& report) {
