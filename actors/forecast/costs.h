@@ -18,10 +18,12 @@ struct EngineCosts {
   double fetch_s = 0;    // from a version's announcement until it may be installed
 };
 
-// A step takes  step + token · (its completion tokens); the weights are published within it.
+// A step takes  step + token · (its completion tokens); the weights are published within it. A run's
+// exchange needs some time to write files between two steps, which a forecast's does not.
 struct LearnerCosts {
   double step_s = 0, token_s = 0;
-  double save_s = 0;  // a checkpoint
+  double turnaround_s = 0;  // from a commit until the exchange has the next batch ready
+  double save_s = 0;        // a checkpoint
 };
 
 struct RewardCosts {

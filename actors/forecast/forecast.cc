@@ -35,7 +35,8 @@ class Notices final : public actor::Target<messages::ExchangeNotices> {
 // The run's files are kept as figures: of each step, and of the trained completions by staleness.
 class CountingRecord final : public exchange::RunRecord {
  public:
-  explicit CountingRecord(const actor::SimulatedExecutor& executor) : executor_(executor) {}
+  CountingRecord(const actor::SimulatedExecutor& executor, std::shared_ptr<const double> trained_s)
+      : executor_(executor), trained_s_(std::move(trained_s)) {}
 
   Result<void> journal(std::span<const exchange::JournalEvent> events,
                        exchange::Durability) override {
@@ -46,11 +47,12 @@ class CountingRecord final : public exchange::RunRecord {
   void keep_image(const exchange::RunImage&) override {}
   Result<bool> metrics(const std::string& line) override {
     const nlohmann::json figures = parse_json(line);
+    const double at_s = seconds(executor_.now() - Time{});
     steps.push_back(
-        {.at_s = seconds(executor_.now() - Time{}),
+        {.at_s = at_s,
          .queue_depth = figures.value("tandem/queue_depth", std::int64_t{0}),
          .oldest_age_steps = figures.value("tandem/oldest_sample_age_steps", std::int64_t{0}),
-         .trainer_idle_fraction = figures.value("tandem/trainer_idle_fraction", 0.0)});
+         .trainer_idle_fraction = std::clamp(1 - *trained_s_ / at_s, 0.0, 1.0)});
     return false;
   }
   Result<void> take_up(const std::string&) override { return {}; }
@@ -67,7 +69,6 @@ class CountingRecord final : public exchange::RunRecord {
 
   std::vector<ForecastStep> steps;
   std::map<std::int64_t, std::int64_t> staleness;
-  double trained_s = 0;  // when the learner was at work, in all
   std::string result_json;
 
  private:
@@ -77,9 +78,7 @@ class CountingRecord final : public exchange::RunRecord {
     for (const messages::TrajectoryHeader& trajectory : event.header.trajectories)
       oldest.push_back(trajectory.oldest);
   }
-  void on(const exchange::BatchFormed&) { formed_ = executor_.now(); }
   void on(const exchange::StepTrained& event) {
-    trained_s += seconds(executor_.now() - formed_);
     for (const GroupId group : event.groups) {
       const auto node = oldest_.extract(group);
       if (node.empty()) continue;
@@ -92,8 +91,8 @@ class CountingRecord final : public exchange::RunRecord {
   void on(const Other&) {}
 
   const actor::SimulatedExecutor& executor_;
+  const std::shared_ptr<const double> trained_s_;
   std::map<GroupId, std::vector<PolicyVersion>> oldest_;  // of generated groups, until trained
-  Time formed_;
 };
 
 class Fleet {
@@ -101,7 +100,7 @@ class Fleet {
   explicit Fleet(const ForecastConfig& config)
       : config_(config),
         executor_(config.seed),
-        record_(executor_),
+        record_(executor_, trained_s_),
         host_(config.host_cores),
         shared_{host_, payloads_, config_.lengths},
         system_(executor_, {}),
@@ -128,6 +127,8 @@ class Fleet {
 
   const ForecastConfig& config_;
   actor::SimulatedExecutor executor_;
+  // For how long the learner was at work.
+  const std::shared_ptr<double> trained_s_ = std::make_shared<double>(0);
   CountingRecord record_;
   VirtualPayloads payloads_;
   HostLoad host_;
@@ -199,7 +200,7 @@ void Fleet::begin() {
   const ActorId learner = next(Role::kLearner, 0), reward = next(Role::kReward, 0);
   learner_ = system_.spawn<LearnerModel>(learner.name, [this, learner] {
     return std::make_unique<LearnerModel>(learner, config_.learner, config_.learner_threads,
-                                          shared_,
+                                          shared_, trained_s_,
                                           actor::narrow<messages::LearnerEvents>(exchange_));
   });
   reward_ = system_.spawn<RewardModel>(reward.name, [this, reward] {
@@ -253,8 +254,8 @@ Forecast Fleet::figures() const {
   Forecast result{.steps = record_.steps};
   if (!result.steps.empty()) {
     result.seconds = result.steps.back().at_s;
+    result.step_seconds = *trained_s_ / static_cast<double>(result.steps.size());
     result.trainer_idle_fraction = result.steps.back().trainer_idle_fraction;
-    result.step_seconds = record_.trained_s / static_cast<double>(result.steps.size());
   }
   double busy = 0, installing = 0, up = 0;
   for (const Rollout& rollout : rollouts_) {

@@ -15,11 +15,13 @@ Duration seconds_long(double s) { return Duration(std::llround(s * 1e9)); }
 }  // namespace
 
 LearnerModel::LearnerModel(ActorId self, LearnerCosts costs, double threads, SharedFleet shared,
+                           std::shared_ptr<double> trained_s,
                            actor::Ref<messages::LearnerEvents> exchange)
     : self_(std::move(self)),
       costs_(costs),
       threads_(threads),
       shared_(shared),
+      trained_s_(std::move(trained_s)),
       exchange_(std::move(exchange)) {}
 
 LearnerModel::~LearnerModel() { shared_.host.leave(self_.name); }
@@ -81,18 +83,24 @@ void LearnerModel::resume(actor::Context& cx) {
   step_->since = cx.now();
   step_->slowdown = shared_.host.slowdown();
   step_->timer = cx.after(seconds_long(std::max(0.0, step_->left_s) * step_->slowdown),
-                          [this](actor::Context& then) { commit(then); });
+                          [this](actor::Context& then) { end_step(then); });
 }
 
-void LearnerModel::commit(actor::Context& cx) {
+void LearnerModel::end_step(actor::Context& cx) {
   const Step step = *std::exchange(step_, std::nullopt);
   shared_.host.work(self_.name, 0);
-  const PolicyVersion version{step.what.step.value + 1};
+  *trained_s_ += seconds(cx.now() - step.begun);
+  cx.after(seconds_long(costs_.turnaround_s), [this, step, took = seconds(cx.now() - step.begun)](
+                                                  actor::Context&) { commit(step.what, took); });
+}
+
+void LearnerModel::commit(const messages::TrainStep& step, double took_s) {
+  const PolicyVersion version{step.step.value + 1};
   messages::StepCommitted committed{
-      .from = self_, .step = step.what.step, .checksum = checksum_of(version), .publication = {}};
-  committed.report.seconds_update = seconds(cx.now() - step.begun);
+      .from = self_, .step = step.step, .checksum = checksum_of(version), .publication = {}};
+  committed.report.seconds_update = took_s;
   committed.report.tokens_trained = std::exchange(tokens_, 0);
-  if (step.what.publish) committed.publication = publication(version, step.what.retain);
+  if (step.publish) committed.publication = publication(version, step.retain);
   send(std::move(committed));
 }
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -24,9 +24,9 @@ class LearnerModel {
   using Inbox = std::variant<Begin, messages::PublishInitial, messages::WarmStart,
                              messages::TrainStep, messages::SaveCheckpoint>;
 
-  // `threads` of the host while it trains.
+  // `threads` of the host while it trains; `trained_s` counts for how long it did.
   LearnerModel(ActorId self, LearnerCosts costs, double threads, SharedFleet shared,
-               actor::Ref<messages::LearnerEvents> exchange);
+               std::shared_ptr<double> trained_s, actor::Ref<messages::LearnerEvents> exchange);
   ~LearnerModel();
 
   void handle(actor::Context& cx, Begin);
@@ -36,19 +36,6 @@ class LearnerModel {
   void handle(actor::Context& cx, messages::SaveCheckpoint save);
 
  private:
-  void send(messages::LearnerEvents event);
-  messages::Publication publication(PolicyVersion version, PolicyVersion retain);
-  // Work under way goes on at the host's present speed.
-  void resume(actor::Context& cx);
-  void commit(actor::Context& cx);
-
-  const ActorId self_;
-  const LearnerCosts costs_;
-  const double threads_;
-  const SharedFleet shared_;
-  const actor::Ref<messages::LearnerEvents> exchange_;
-  std::set<PolicyVersion> offered_;
-  std::uint64_t tokens_ = 0;  // of the step that comes or is under way
   struct Step {
     messages::TrainStep what;
     Time begun;
@@ -57,6 +44,22 @@ class LearnerModel {
     double slowdown = 1;
     actor::TimerId timer{};
   };
+
+  void send(messages::LearnerEvents event);
+  messages::Publication publication(PolicyVersion version, PolicyVersion retain);
+  // Work under way goes on at the host's present speed.
+  void resume(actor::Context& cx);
+  void end_step(actor::Context& cx);
+  void commit(const messages::TrainStep& step, double took_s);
+
+  const ActorId self_;
+  const LearnerCosts costs_;
+  const double threads_;
+  const SharedFleet shared_;
+  const std::shared_ptr<double> trained_s_;
+  const actor::Ref<messages::LearnerEvents> exchange_;
+  std::set<PolicyVersion> offered_;
+  std::uint64_t tokens_ = 0;  // of the step that comes or is under way
   std::optional<Step> step_;
 };
 

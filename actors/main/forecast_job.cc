@@ -47,6 +47,19 @@ forecast::ForecastConfig forecast_config(const job::JobSpec& job, const Forecast
           .seed = seed};
 }
 
+forecast::EngineCosts engine_costs(const scheduler::FleetRates& rates) {
+  forecast::EngineCosts costs{.name = {},
+                              .step_s = rates.engine.step_s,
+                              .sequence_s = rates.engine.sequence_s,
+                              .prompt_token_s = rates.engine.prompt_token_s,
+                              .install_s = rates.install_seconds};
+  if (costs.step_s + costs.sequence_s > 0) return costs;
+  double sum = 0;
+  for (const scheduler::RolloutRate& rollout : rates.rollouts) sum += rollout.tokens_per_s;
+  costs.sequence_s = static_cast<double>(rates.rollouts.size()) / sum;
+  return costs;
+}
+
 Result<forecast::Lengths> recorded_lengths(const std::filesystem::path& run_dir) {
   auto journal = runs::RunJournal::open_to_read(run_dir.string());
   if (!journal) return journal.error();

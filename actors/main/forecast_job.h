@@ -9,6 +9,7 @@
 
 #include "actors/forecast/forecast.h"
 #include "actors/job/job_spec.h"
+#include "scheduler/fleet/fleet_rates.h"
 
 namespace tandem::app {
 
@@ -26,6 +27,10 @@ struct ForecastPlan {
 // The files that the job names are not looked at.
 forecast::ForecastConfig forecast_config(const job::JobSpec& job, const ForecastPlan& plan,
                                          const forecast::Lengths& lengths, std::uint64_t seed);
+
+// What an engine of the mean rollout takes, as the run has measured it. Where it has no fit of
+// its steps, each sequence adds what it takes at the rollout's rate.
+forecast::EngineCosts engine_costs(const scheduler::FleetRates& rates);
 
 // The lengths of the completions of all groups that the run's journal has; of the newest ones where
 // it has more than kRecordedGroupsMost. Errors as those of RunJournal::open_to_read(); kInvalid

@@ -29,6 +29,11 @@ std::optional<scheduler::FleetRates> rates_in(const json& value) {
   read(value, "trainer_idle_fraction", rates.trainer_idle_fraction);
   read(value, "rollout_idle_fraction", rates.rollout_idle_fraction);
   read(value, "rollout_deaths", rates.rollout_deaths);
+  if (const auto it = value.find("engine"); it != value.end() && it->is_object()) {
+    read(*it, "step_s", rates.engine.step_s);
+    read(*it, "sequence_s", rates.engine.sequence_s);
+    read(*it, "prompt_token_s", rates.engine.prompt_token_s);
+  }
   if (const auto it = value.find("prefix_hit_ratio"); it != value.end() && it->is_number())
     rates.prefix_hit_ratio = it->get<double>();
   const json rollouts = value.value("rollouts", json::array());

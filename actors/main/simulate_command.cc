@@ -5,14 +5,21 @@
 #include <ostream>
 #include <utility>
 
+#include "actors/cli/api_client.h"
 #include "actors/cli/arguments.h"
 #include "actors/cli/shared_options.h"
 #include "actors/cli/sweep.h"
 #include "actors/cli/table.h"
 #include "actors/cli/views.h"
 #include "actors/forecast/fleet_spec.h"
+#include "actors/forecast/plot_svg.h"
 #include "actors/job/load_job.h"
+#include "actors/job/resume.h"
 #include "actors/main/forecast_job.h"
+#include "actors/main/price_option.h"
+#include "actors/main/run_rates.h"
+#include "actors/main/size_numbers.h"
+#include "runtime/base/file.h"
 #include "runtime/base/json.h"
 #include "runtime/base/log.h"
 #include "runtime/node/signals.h"
@@ -29,14 +36,10 @@ struct Variant {
   std::string name;
   std::vector<std::string> sets;
   forecast::Forecast forecast = {};
+  std::optional<double> cost_per_step = {};
+  std::string currency = {};
   double computed_s = 0;  // here
 };
-
-std::string percent(double fraction) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f %%", 100 * fraction);
-  return text;
-}
 
 std::string number(double value) {
   char text[32];
@@ -93,6 +96,8 @@ json shown(const Variant& variant) {
           {"groups_trained", of.groups_trained},
           {"groups_discarded", of.groups_discarded},
           {"rollout_deaths", of.rollout_deaths},
+          {"cost_per_step", variant.cost_per_step ? json(*variant.cost_per_step) : json()},
+          {"currency", variant.cost_per_step ? json(variant.currency) : json()},
           {"computed_seconds", variant.computed_s},
           {"series", series}};
 }
@@ -108,7 +113,8 @@ std::string table_of(const std::vector<Variant>& variants, int width) {
                                          {"STALENESS", Align::kRight, 4, {}, 3},
                                          {"QUEUE", Align::kRight, 4, {}, 2},
                                          {"OLDEST", Align::kRight, 4, {}, 1},
-                                         {"DISCARDED", Align::kRight, 4, {}, 5}};
+                                         {"DISCARDED", Align::kRight, 4, {}, 5},
+                                         {"COST/STEP", Align::kRight, 4, {}, 6}};
   std::vector<cli::Row> rows;
   for (const Variant& variant : variants) {
     const forecast::Forecast& of = variant.forecast;
@@ -119,7 +125,8 @@ std::string table_of(const std::vector<Variant>& variants, int width) {
          percent(of.trainer_idle_fraction), percent(of.rollout_idle_fraction),
          cli::short_count(of.seconds > 0 ? static_cast<double>(of.tokens_trained) / of.seconds : 0),
          number(of.staleness_mean) + " of " + std::to_string(stalest), number(queue_mean(of)),
-         std::to_string(oldest_most(of)), std::to_string(of.groups_discarded)});
+         std::to_string(oldest_most(of)), std::to_string(of.groups_discarded),
+         variant.cost_per_step ? number(*variant.cost_per_step) + " " + variant.currency : "-"});
   }
   return cli::render_table(columns, rows, width);
 }
@@ -127,6 +134,35 @@ std::string table_of(const std::vector<Variant>& variants, int width) {
 Result<double> seconds_of(const std::optional<std::string>& text, double otherwise) {
   if (!text) return otherwise;
   return forecast::parse_seconds(*text);
+}
+
+std::string plot_of(const std::string& job, const std::vector<Variant>& variants) {
+  const auto panel = [&](const char* title, const auto& value) {
+    forecast::PlotPanel made{title, {}};
+    for (const Variant& variant : variants) {
+      forecast::PlotLine& line = made.lines.emplace_back(forecast::PlotLine{variant.name, {}});
+      const auto& steps = variant.forecast.steps;
+      const std::size_t every = steps.size() / kSeriesPoints + 1;
+      for (std::size_t i = 0; i < steps.size(); i += every)
+        line.points.emplace_back(steps[i].at_s, value(steps[i], i + 1));
+    }
+    return made;
+  };
+  using forecast::ForecastStep;
+  return forecast::plot_svg(
+      "tandem simulate: " + job,
+      {panel("steps",
+             [](const ForecastStep&, std::size_t step) { return static_cast<double>(step); }),
+       panel(
+           "trainer idle so far, %",
+           [](const ForecastStep& step, std::size_t) { return 100 * step.trainer_idle_fraction; }),
+       panel("groups that wait to be trained",
+             [](const ForecastStep& step, std::size_t) {
+               return static_cast<double>(step.queue_depth);
+             }),
+       panel("age of the oldest sample, steps", [](const ForecastStep& step, std::size_t) {
+         return static_cast<double>(step.oldest_age_steps);
+       })});
 }
 
 // The variants of --compare: schedules side by side.
@@ -144,8 +180,11 @@ std::vector<Variant> schedules(const job::JobSpec& job) {
 
 class Simulation {
  public:
-  Simulation(const SimulateCommand& command, const cli::Console& console)
-      : command_(command), console_(console), signals_({SIGINT, SIGTERM}) {}
+  Simulation(const SimulateCommand& command, const cli::VerbContext& context)
+      : command_(command),
+        context_(context),
+        console_(context.console),
+        signals_({SIGINT, SIGTERM}) {}
 
   Result<int> run();
 
@@ -157,8 +196,10 @@ class Simulation {
   Result<int> simulate(Variant& variant);
 
   const SimulateCommand& command_;
+  const cli::VerbContext& context_;
   const cli::Console& console_;
   node::Signals signals_;
+  std::optional<RunRates> run_;  // of --from
 };
 
 Result<std::vector<Variant>> Simulation::variants(const job::JobSpec& job) const {
@@ -181,23 +222,30 @@ Result<ForecastPlan> Simulation::plan(const job::JobSpec& job) const {
   const SimulateCommand::Costs& costs = command_.costs;
   ForecastPlan plan{.rollouts = {}, .steps = command_.steps};
   forecast::EngineCosts common;
+  if (run_) {
+    common = engine_costs(run_->rates);
+    plan.learner.token_s = run_->rates.step_seconds / run_->rates.step_tokens;
+  }
   for (const auto& [text, to] :
        {std::pair(&costs.install, &common.install_s), std::pair(&costs.step, &plan.learner.step_s),
         std::pair(&costs.save, &plan.learner.save_s), std::pair(&costs.score, &plan.reward.score_s),
+        std::pair(&costs.turnaround, &plan.learner.turnaround_s),
         std::pair(&costs.mtbf, &plan.failures.rollout_mtbf_s),
         std::pair(&costs.restart, &plan.failures.restart_s)}) {
     const auto seconds = seconds_of(*text, *to);
     if (!seconds) return seconds.error();
     *to = *seconds;
   }
+  if (costs.step) plan.learner.token_s = 0;
   if (costs.train_tokens_per_s) plan.learner.token_s = 1 / *costs.train_tokens_per_s;
   plan.reward.zero_variance = costs.zero_variance.value_or(0);
   plan.prompt_tokens = static_cast<std::int32_t>(command_.prompt_tokens.value_or(0));
   plan.host_cores = costs.cores.value_or(0);
   if (plan.learner.step_s + plan.learner.token_s <= 0)
     return Error{ErrorCode::kInvalid, "how long does the learner take for a step?", "",
-                 "`--step-seconds 20`, or `--train-tokens-per-s 40000`"};
+                 "`--step-seconds 20`, `--train-tokens-per-s 40000`, or `--from RUN`"};
   std::vector<forecast::EngineCosts> engines;
+  if (run_ && costs.engines.empty() && !costs.rollout_tokens_per_s) engines.push_back(common);
   if (costs.rollout_tokens_per_s) {
     engines.push_back(common);
     engines.back().sequence_s = 1 / *costs.rollout_tokens_per_s;
@@ -210,7 +258,7 @@ Result<ForecastPlan> Simulation::plan(const job::JobSpec& job) const {
   if (engines.empty())
     return Error{ErrorCode::kInvalid, "how fast are the rollouts?", "",
                  "`--engine step=6.2ms,seq=0.15ms` (a decode step, and what each running sequence "
-                 "adds), or `--rollout-tokens-per-s 4000`"};
+                 "adds), `--rollout-tokens-per-s 4000`, or `--from RUN`"};
   if (!costs.fleet) {
     plan.rollouts.assign(static_cast<std::size_t>(job.rollout.replicas), engines.front());
     return plan;
@@ -222,10 +270,14 @@ Result<ForecastPlan> Simulation::plan(const job::JobSpec& job) const {
 }
 
 Result<forecast::Lengths> Simulation::lengths(const job::JobSpec& job) const {
-  if (command_.lengths_from) return recorded_lengths(*command_.lengths_from);
   if (command_.lengths) return forecast::Lengths::parse(*command_.lengths);
+  if (const auto& run = command_.lengths_from ? command_.lengths_from : command_.from_run) {
+    const auto run_dir = job::find_run(*run, cli::tandem_home() / "runs");
+    if (!run_dir) return run_dir.error();
+    return recorded_lengths(*run_dir);
+  }
   return Error{ErrorCode::kInvalid, "how long are the completions?", "",
-               "`--lengths-from RUN_DIR` takes those of a run, `--lengths lognormal(MEAN,SIGMA," +
+               "`--lengths-from RUN` takes those of a run, `--lengths lognormal(MEAN,SIGMA," +
                    std::to_string(job.data.max_response_length) + ")` a distribution"};
 }
 
@@ -258,6 +310,17 @@ Result<int> Simulation::simulate(Variant& variant) {
   if (!made) return made.error();
   variant.forecast = *std::move(made);
   variant.computed_s = seconds(steady_now() - begun);
+  if (const auto prices = command_.prices ? command_.prices : spec.pricing;
+      prices && !variant.forecast.steps.empty()) {
+    const scheduler::FleetDevices& devices = config.exchange.devices;
+    const double s = variant.forecast.seconds;
+    const scheduler::DeviceSeconds used{
+        .rollout = s * devices.per_rollout * static_cast<double>(config.rollouts.size()),
+        .learner = s * devices.learner};
+    variant.cost_per_step =
+        cost_of(used, *prices) / static_cast<double>(variant.forecast.steps.size());
+    variant.currency = prices->currency;
+  }
   return 0;
 }
 
@@ -265,6 +328,11 @@ Result<int> Simulation::run() {
   init_logging("tandem", LogLevel::kWarnings);
   const auto loaded = job::load_job(command_.job, command_.sets, job::Files::kUnchecked);
   if (!loaded) return loaded.error();
+  if (command_.from_run) {
+    auto run = read_run_rates(context_, *command_.from_run);
+    if (!run) return run.error();
+    run_ = *std::move(run);
+  }
   auto all = variants(loaded->spec);
   if (!all) return all.error();
   for (Variant& variant : *all) {
@@ -272,6 +340,10 @@ Result<int> Simulation::run() {
     if (!done) return done.error();
     if (*done != 0) return *done;
   }
+  if (command_.svg)
+    if (const auto written = write_file_atomic(*command_.svg, plot_of(loaded->spec.name, *all));
+        !written)
+      return written.error();
   if (command_.output == cli::OutputForm::kJson) {
     json list = json::array();
     for (const Variant& variant : *all) list.push_back(shown(variant));
@@ -306,6 +378,11 @@ void SimulateCommand::options(cli::Options& options) {
       .as_written();
   options.flag("--compare", compare, "Schedules side by side: K = 0, 1, 2, 4, 8, fixed_lag, …");
   options
+      .add("--from", from_run,
+           "Take costs and lengths of a run, a job or a run directory; options below replace them")
+      .value("RUN")
+      .offers("runs");
+  options
       .add("--engine", costs.engines,
            "What a rollout's decode step takes: [NAME:]step=TIME,seq=TIME with "
            "prompt=, context=, install= and fetch=; repeatable")
@@ -329,12 +406,16 @@ void SimulateCommand::options(cli::Options& options) {
       .add("--lengths", lengths,
            "constant(N), uniform(A,B) or lognormal(MEAN,SIGMA,MOST), in tokens")
       .value("DISTRIBUTION");
-  options.add("--lengths-from", lengths_from, "The completions of a run").value("RUN_DIR");
+  options.add("--lengths-from", lengths_from, "The completions of a run, a job or a run directory")
+      .value("RUN")
+      .offers("runs");
   options.add("--prompt-tokens", prompt_tokens, "Tokens of a prompt")
       .value("N")
       .between(std::int64_t{0}, std::int64_t{1} << 24);
   options.add("--install", costs.install, "Pause of a rollout for each version").value("TIME");
   options.add("--save", costs.save, "A checkpoint's time").value("TIME");
+  options.add("--turnaround", costs.turnaround, "From a step's commit to the next batch")
+      .value("TIME");
   options.add("--score", costs.score, "From a group to its scores").value("TIME");
   options.add("--zero-variance", costs.zero_variance, "Share of groups that score all the same")
       .value("SHARE")
@@ -345,6 +426,9 @@ void SimulateCommand::options(cli::Options& options) {
   options.add("--cores", costs.cores, "Cores that all actors share; by default none do")
       .value("N")
       .between(0.0, 1e6);
+  add_price(options, prices);
+  options.add("--svg", svg, "Write a picture of steps, idle time, queue and ages over time")
+      .value("FILE");
   options.add("--steps", steps, "In place of learner.total_training_steps")
       .value("N")
       .between(std::int64_t{1}, std::int64_t{1'000'000});
@@ -359,7 +443,7 @@ void SimulateCommand::options(cli::Options& options) {
 }
 
 Result<int> SimulateCommand::run(const cli::VerbContext& context) {
-  return Simulation(*this, context.console).run();
+  return Simulation(*this, context).run();
 }
 
 }  // namespace tandem::app

@@ -10,6 +10,7 @@
 
 #include "actors/cli/kinds.h"
 #include "actors/cli/verb.h"
+#include "scheduler/fleet/cost.h"
 
 namespace tandem::app {
 
@@ -24,11 +25,11 @@ struct SimulateCommand {
   bool compare = false;
   struct Costs {  // as written, "6.2ms"
     std::vector<std::string> engines;
-    std::optional<std::string> fleet, step, install, save, score, mtbf, restart;
+    std::optional<std::string> fleet, step, install, save, score, turnaround, mtbf, restart;
     std::optional<double> rollout_tokens_per_s, train_tokens_per_s, zero_variance, cores;
   } costs;
-  std::optional<std::string> lengths;
-  std::optional<std::filesystem::path> lengths_from;
+  std::optional<std::string> from_run, lengths, lengths_from;
+  std::optional<scheduler::Pricing> prices;
   std::optional<std::int64_t> steps, prompt_tokens;
   std::int64_t seed = 17;
   std::optional<std::filesystem::path> svg;

@@ -12,13 +12,12 @@
 #include "actors/job/load_job.h"
 #include "actors/job/print_job.h"
 #include "actors/main/measured_run.h"
+#include "actors/main/price_option.h"
 #include "actors/main/size_numbers.h"
-#include "runtime/base/file.h"
 
 namespace tandem::app {
 namespace {
 
-constexpr std::uint64_t kPriceFileBytesMax = 1 << 16;
 constexpr std::int64_t kRanksMost = 4096, kStalenessMost = 1 << 20;
 
 Result<void> positive(const char* option, const std::optional<double>& value) {
@@ -37,14 +36,6 @@ Result<void> share(const char* option, double value, const Bounds& bounds) {
                               "` is no share from " + grouped(bounds.least, 3) + " to " +
                               grouped(bounds.most, 3),
                           "see `tandem size --help`");
-}
-
-// The prices that the text of --price is, or those of the file which it names.
-Result<scheduler::Pricing> prices_of(const std::string& text) {
-  if (text.find('=') != text.npos) return scheduler::parse_pricing(text);
-  const auto file = read_file(text, kPriceFileBytesMax);
-  if (!file) return file.error();
-  return prices_of_file(*file, text);
 }
 
 }  // namespace
@@ -133,17 +124,7 @@ void SizeCommand::fleet_options(cli::Options& options) {
       .add("--learner-efficiency", learner_efficiency,
            "How far twice the ranks train twice as fast, from 0.5 (no faster) to 1; 1 without it")
       .value("SHARE");
-  const auto take = [this](const std::string& text) -> Result<void> {
-    auto read = prices_of(text);
-    if (!read) return read.error();
-    prices = *std::move(read);
-    return {};
-  };
-  options
-      .read("--price", take,
-            "Prices per device and hour, as in rollout=2.10,learner=4.00,currency=EUR, or a file "
-            "of them; else the job's section `pricing`")
-      .value("PRICES");
+  add_price(options, prices);
 }
 
 Result<void> SizeCommand::check() const {
