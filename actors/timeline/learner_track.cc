@@ -41,7 +41,6 @@ void LearnerTrack::restarted(std::int64_t batches, TraceTime now) {
   window_.instant({.name = "learner restarted",
                    .category = "actor",
                    .row = row(),
-                   .scope = InstantScope::kGlobal,
                    .arguments = {{"batches_to_train_again", batches}}},
                   now);
 }

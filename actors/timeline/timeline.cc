@@ -77,11 +77,10 @@ TracePool Timeline::pool_of(const std::string& actor) const {
 }
 
 void Timeline::say(TracePool pool, const std::string& row, std::string what, const char* category,
-                   TraceArguments facts, InstantScope scope) {
+                   TraceArguments facts) {
   window_.instant({.name = std::move(what),
                    .category = category,
                    .row = rows_.row(pool, row),
-                   .scope = scope,
                    .arguments = std::move(facts)},
                   now_);
 }
@@ -114,18 +113,18 @@ void Timeline::on(const exchange::RunBegan& event) {
   finish("the attempt ended");
   now_ = begun;
   say(TracePool::kRun, kEvents, "the run begins", "run",
-      {{"epoch", static_cast<std::int64_t>(event.epoch.value)}}, InstantScope::kGlobal);
+      {{"epoch", static_cast<std::int64_t>(event.epoch.value)}});
 }
 
 void Timeline::on(const exchange::ExchangeFollowed& event) {
   say(TracePool::kRun, kEvents, "the controller restarted", "run",
-      {{"epoch", static_cast<std::int64_t>(event.epoch.value)}}, InstantScope::kGlobal);
+      {{"epoch", static_cast<std::int64_t>(event.epoch.value)}});
 }
 
 void Timeline::on(const exchange::RunResumed& event) {
   ++resumptions_;
   say(TracePool::kRun, kEvents, "resumed from step " + std::to_string(event.checkpoint.value),
-      "run", {{"step", event.checkpoint.value}}, InstantScope::kGlobal);
+      "run", {{"step", event.checkpoint.value}});
   for (const exchange::ResumedGroup& group : event.groups)
     if (!group.discarded) trips_.enter(group.group, GroupState::kAdmitted, now_);
 }
@@ -150,8 +149,7 @@ void Timeline::on(const exchange::EndAsked& event) {
 
 void Timeline::on(const exchange::RunEnded& event) {
   end_phase();
-  say(TracePool::kRun, kEvents, "the run ended", "run", {{"reason", event.reason}},
-      InstantScope::kGlobal);
+  say(TracePool::kRun, kEvents, "the run ended", "run", {{"reason", event.reason}});
 }
 
 void Timeline::on(const exchange::WorkerCameUp& event) {

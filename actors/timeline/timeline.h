@@ -110,7 +110,7 @@ class Timeline {
 
   TracePool pool_of(const std::string& actor) const;
   void say(TracePool pool, const std::string& row, std::string what, const char* category,
-           TraceArguments facts = {}, InstantScope scope = InstantScope::kThread);
+           TraceArguments facts = {});
   void count();
   void count_staleness(const exchange::BatchFormed& event);
   void put_out_installs(std::optional<double> pause_s);

@@ -62,13 +62,14 @@ void append_json(const TraceEvent& event, std::string& text) {
   append_field(R"(,"tid":)", event.row.thread, text);
   append_field(R"(,"ts":)", event.at, text);
   if (event.phase == TracePhase::kSpan) append_field(R"(,"dur":)", event.lasts, text);
-  if (event.phase == TracePhase::kBegin || event.phase == TracePhase::kEnd)
-    append_field(R"(,"id":)", static_cast<std::int64_t>(event.id), text);
-  if (event.phase == TracePhase::kInstant) {
-    text += R"(,"s":")";
-    text += static_cast<char>(event.scope);
-    text += '"';
+  // Of its process, so that viewers put it there.
+  if (event.phase == TracePhase::kBegin || event.phase == TracePhase::kEnd) {
+    text += R"(,"id2":{"local":")";
+    append_number(event.id, text);
+    text += R"("})";
   }
+  // The line of an instant is as high as its row.
+  if (event.phase == TracePhase::kInstant) text += R"(,"s":"t")";
   if (!event.arguments.empty()) {
     char before = '{';
     text += R"(,"args":)";

@@ -24,9 +24,6 @@ enum class TracePhase : char {
   kMetadata = 'M',
 };
 
-// How far the line of an instant reaches.
-enum class InstantScope : char { kThread = 't', kGlobal = 'g' };
-
 // A viewer draws a row for each thread, and puts the rows of a process together.
 struct TraceRow {
   std::int64_t process = 0, thread = 0;
@@ -45,7 +42,6 @@ struct TraceEvent {
   TraceRow row = {};
   TraceTime at = 0, lasts = 0;
   std::uint64_t id = 0;  // of an asynchronous span
-  InstantScope scope = InstantScope::kThread;
   TraceArguments arguments = {};
 };
 

@@ -67,7 +67,7 @@ class TraceRows {
   TraceWindow& window_;
   std::map<std::pair<TracePool, std::string>, std::size_t> by_name_;
   std::vector<Named> named_;
-  std::int64_t threads_ = 0;
+  std::int64_t threads_ = kTracePools;          // the number of a process would be its main thread
   std::array<bool, kTracePools + 1> opened_{};  // by the pool's number
 };
 
