@@ -1,5 +1,6 @@
 // The first of two readings of a journal: when the run begins and ends, where the steps lie that
-// bound a trace, and which steps were lost again. Pure; its memory grows with the resumptions alone.
+// bound a trace, and which steps were lost again. Pure; its memory grows with the resumptions
+// alone.
 #pragma once
 
 #include <cstdint>

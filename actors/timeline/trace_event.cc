@@ -1,4 +1,5 @@
-// A trace has millions of events, so their text is put together here and not by way of a JSON value.
+// A trace has millions of events, so their text is put together here and not by way of a JSON
+// value.
 #include "actors/timeline/trace_event.h"
 
 #include <algorithm>

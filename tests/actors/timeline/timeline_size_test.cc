@@ -1,4 +1,5 @@
-// Tests actors/timeline/timeline.h. A long run takes no more memory than its live groups do (TL-4).
+// Tests actors/timeline/timeline.h.
+// A long run takes no more memory than its live groups do (TL-4).
 #include <gtest/gtest.h>
 
 #include <algorithm>
