@@ -70,6 +70,41 @@ TEST(Prometheus, AHistogramIsCumulative) {
       << "of the rollout alone";
 }
 
+// What people who run vLLM type: names with and without the suffix that clients of Prometheus add.
+TEST(Prometheus, TheCommandsOfFleetRunbooksFindTheEngines) {
+  messages::ExchangeReport report;
+  report.loads.push_back({.actor = "j-1/rollout/0", .engine = messages::RolloutStats{}});
+  const std::string text = prometheus_text({}, {{"j-1", report}});
+  for (const char* const word :
+       {"vllm:generation_tokens", "vllm:num_requests_running", "vllm:num_requests_waiting",
+        "vllm:prefix_cache_hits", "vllm:prefix_cache_queries"})
+    EXPECT_EQ(lines_of(text, word).size(), 1u) << "grep -E '" << word << "'";
+  EXPECT_EQ(lines_of(text, "vllm:generation_tokens_total{").size(), 1u)
+      << "rate(vllm:generation_tokens_total[5m])";
+}
+
+TEST(Prometheus, SamplesAreThoseOfTheText) {
+  controller::ClusterView cluster{};
+  cluster.jobs.push_back(job_in(scheduler::JobState::kRunning, "j-1"));
+  cluster.nodes = {{.name = "a", .up = true}, {.name = "b"}, {.name = "c"}};
+  ExchangeReports reports;
+  reports["j-1"].status.disk_full = "no space left";
+  const std::vector<std::string> families{"tandem_nodes", "tandem_disk_waits",
+                                          "tandem_actor_crash_loop", "no_such_family"};
+  Lines expected, found;
+  const std::string text = prometheus_text(cluster, reports);
+  for (const MetricSample& sample : metric_samples(cluster, reports, families))
+    found.push_back(sample.family + "{" + sample.labels + "} " + dump_json(sample.value));
+  for (const std::string& family : families)
+    for (std::string& line : lines_of(text, family)) expected.push_back(std::move(line));
+  std::ranges::sort(expected);
+  std::ranges::sort(found);
+  EXPECT_EQ(found, expected);
+  EXPECT_EQ(found.size(), 4u);
+  EXPECT_EQ(lines_of(text, "tandem_nodes{state=\"Lost\"}"),
+            Lines{"tandem_nodes{state=\"Lost\"} 2.0"});
+}
+
 TEST(Prometheus, UnknownValuesAreAbsent) {
   controller::ClusterView cluster{};
   cluster.jobs.push_back(job_in(scheduler::JobState::kRunning, "j-1"));

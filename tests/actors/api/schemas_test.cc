@@ -123,9 +123,12 @@ TEST_F(SchemasTest, HR2ObjectsWithEverythingFit) {
   expect_fits("Group", group_json({.group = 1, .state = "rolling", .holder = "a", .due = 3}, kJob));
   json submitted = list(picture, "jobs").front();
   submitted["warnings"] = json::array({"a warning"});  // which the answer to a submission has
+  const Alert alert{.rule = &alert_rules().front(), .subject = {.job = kJob, .actor = kJob}};
+  submitted["alerts"] = alerts_json({.alerts = {alert, {.rule = alert.rule}}});
   expect_fits("Job", submitted);
   for (const char* const name : {"Job", "Actor", "Node", "WaitGraph", "Event", "Group", "Wait",
                                  "Trouble", "EvaluationFigures", "FleetRates", "Staleness"})
+                                 "Trouble", "EvaluationFigures", "Staleness", "Alert"})
     expect_all_seen(name);
 }
 
