@@ -3,7 +3,7 @@
 // configs/monitoring/tandem.rules.yaml (monitoring_files.h) and the alert that the controller shows
 // itself (alert_watch.h), so that the two cannot differ. Not here: when an alert fires.
 //
-//   AR-1  Each family and label that a row names is one of /metrics, or `up`, which Prometheus adds.
+//   AR-1  Each family and label that a row names is one of /metrics, or `up`, which is Prometheus'.
 //   AR-2  A row about the figures of a job lasts a minute at least, so that a job's first minute
 //         raises none of them; one about its steps also waits for kAlertStepsMin of them.
 #pragma once
@@ -42,12 +42,12 @@ struct AlertRule {
   // The condition: `figure` is above, below or at least `threshold`, or `threshold` times
   // `against` where that is set, whose series has the same labels.
   AlertFigure figure;
-  AlertHolds holds;
-  double threshold;
-  std::optional<AlertFigure> against;
-  std::int64_t steps_min;  // of the job; 0: the condition does not ask for steps
+  AlertHolds holds = AlertHolds::kAbove;
+  double threshold = 0;
+  std::optional<AlertFigure> against = {};
+  std::int64_t steps_min = 0;  // of the job; 0: the condition does not ask for steps
   std::chrono::minutes lasts;
-  AlertUnit unit;
+  AlertUnit unit = AlertUnit::kNumber;
   // A sentence, and the command that looks further. {job}, {actor} and {value} are replaced.
   const char* summary;
   const char* advice;

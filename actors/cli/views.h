@@ -27,8 +27,8 @@ std::string render_items(Kind kind, const nlohmann::json& items, OutputForm form
 std::string render_item(Kind kind, const nlohmann::json& item, OutputForm form,
                         const Screen& screen);
 
-// Every field as YAML, then tables of waits, alerts, troubles, memory and reservations where `item` has
-// them, and the object's last `events` (an array).
+// Every field as YAML, then tables of waits, alerts, troubles, memory and reservations where `item`
+// has them, and the object's last `events` (an array).
 std::string render_description(Kind kind, const nlohmann::json& item, const nlohmann::json& events,
                                const Screen& screen);
 

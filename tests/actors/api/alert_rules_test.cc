@@ -13,6 +13,7 @@
 #include <regex>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "actors/api/monitoring_files.h"
 #include "runtime/base/json.h"
@@ -76,6 +77,15 @@ TEST(AlertRules, AJobsFirstMinuteRaisesNone) {  // AR-2
     EXPECT_GE(rule.lasts, std::chrono::minutes(1)) << rule.name;
     EXPECT_TRUE(rule.steps_min == 0 || rule.steps_min == kAlertStepsMin) << rule.name;
   }
+}
+
+TEST(AlertRules, ThePageListsEach) {
+  std::set<std::vector<std::string>> documented, rules;
+  for (const TableRow& row : table_rows("guides/alerts.md", "Alerts")) documented.insert(row);
+  for (const AlertRule& rule : alert_rules())
+    rules.insert({std::string("`") + rule.name + "`", name(rule.severity),
+                  "`" + expression(rule) + "`", duration_text(rule.lasts)});
+  EXPECT_EQ(documented, rules);
 }
 
 TEST(AlertRules, AConditionIsPromQl) {
