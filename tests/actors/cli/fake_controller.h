@@ -232,7 +232,12 @@ class FakeController {
                   {"started", 1'700'000'000'000},
                   {"nodes", {{"ready", 1}, {"lost", 1}}},
                   {"jobs", {{"Running", 1}, {"Failed", 2}, {"Queued", 0}}},
-                  {"runs", 12}};
+                  {"runs", 12},
+                  {"alerts", json::array({{{"name", "TandemNodeLost"},
+                                           {"severity", "critical"},
+                                           {"message", "1 is lost."},
+                                           {"advice", "tandem get nodes"},
+                                           {"since_s", 61}}})}};
   json submitted_ = job_json("tiny-3", "Starting");
   std::vector<std::string> posts_, deleted_, states_, metrics_targets_;
   std::unique_ptr<http::HttpServer> server_;  // last: ends before the fields that its handlers use

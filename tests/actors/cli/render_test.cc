@@ -1,6 +1,7 @@
 // Tables and views: pure functions of JSON and a width.
 //
-// Tests actors/cli/table.h, actors/cli/views.h, actors/cli/metrics_table.h.
+// Tests actors/cli/table.h, actors/cli/views.h, actors/cli/metrics_table.h,
+// actors/cli/trouble_view.h.
 #include <gtest/gtest.h>
 #include <yaml-cpp/yaml.h>
 
@@ -11,6 +12,7 @@
 #include "actors/cli/job_progress.h"
 #include "actors/cli/metrics_table.h"
 #include "actors/cli/table.h"
+#include "actors/cli/trouble_view.h"
 #include "actors/cli/views.h"
 #include "runtime/base/json.h"
 #include "runtime/base/result.h"
@@ -256,6 +258,27 @@ TEST(Views, EveryKindStandsAnythingAndFits) {
     for (const int width : {1, 20, 40, 80, 132})
       for (const OutputForm form : {OutputForm::kTable, OutputForm::kWide})
         expect_fits(render_items(kind, odd, form, {width, kNow}), width);
+}
+
+TEST(Views, AlertsSayWhatIsWrongAndWhatToDo) {
+  json job = a_job();
+  job["alerts"] = json::array({{{"name", "TandemTrainerIdle"},
+                                {"severity", "warning"},
+                                {"job", "arith-1"},
+                                {"actor", nullptr},
+                                {"message", "It waited 31 % of the time.\x1b[2J"},
+                                {"advice", "tandem size --from arith-1"},
+                                {"value", 0.31},
+                                {"since_s", 432}}});
+  const std::string block =
+      "warning TandemTrainerIdle for 7m12s: It waited 31 % of the time.\\u001b[2J\n"
+      "  tandem size --from arith-1\n";
+  EXPECT_NE(render_why(job, kUnlimited).find("\n" + block), std::string::npos)
+      << render_why(job, kUnlimited);
+  const std::string text = render_description(Kind::kJobs, job, json::array(), kUnlimited);
+  EXPECT_NE(text.find("\nAlerts:\n" + block), std::string::npos) << text;
+  EXPECT_EQ(text.find("alerts:"), std::string::npos) << "once";
+  EXPECT_EQ(alert_lines(a_job()), "");
 }
 
 TEST(Views, WhyNamesWhoWaitsForWhat) {

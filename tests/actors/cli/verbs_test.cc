@@ -195,7 +195,8 @@ TEST_F(ClientVerbs, DeleteRemovesOneEndedRun) {
 TEST_F(ClientVerbs, StatusIsAPageOrJson) {
   const std::string page = run({"status"}).out;
   for (const char* part : {"http://127.0.0.1:7422", "pid 4711", "version 9.9", "/home/u/.tandem",
-                           "1 lost, 1 ready", "2 Failed, 1 Running", "12"})
+                           "1 lost, 1 ready", "2 Failed, 1 Running", "12", "alerts      1",
+                           "critical TandemNodeLost for 1m01s: 1 is lost.\n  tandem get nodes\n"})
     EXPECT_NE(page.find(part), std::string::npos) << part << "\n" << page;
   EXPECT_EQ(page.find("Queued"), std::string::npos);
   EXPECT_EQ(parse_json(run({"status", "-o", "json"}).out)["runs"], 12);
