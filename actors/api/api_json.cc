@@ -172,6 +172,30 @@ json actors_json(const controller::JobRecord& job) {
   return roles;
 }
 
+// Null for a job without `pools.rollout.autoscale`.
+json autoscale_json(const controller::JobRecord& job, Time now) {
+  if (!job.shape.autoscale) return {};
+  const scheduler::AutoscaleConfig& config = *job.shape.autoscale;
+  const controller::Autoscaling& scaling = job.autoscaling;
+  json last;
+  if (const auto& change = scaling.last)
+    last = {{"at", wall_ms(change->at, now)},
+            {"from", change->from},
+            {"to", change->to},
+            {"reason", change->reason}};
+  const auto& newest = scaling.newest;
+  return {{"on", scaling.on},
+          {"min", config.min},
+          {"max", config.max},
+          {"target_trainer_idle", config.target_trainer_idle},
+          {"wanted", job.desired.at(messages::Role::kRollout)},
+          {"matched", newest && newest->matched ? json(*newest->matched) : json()},
+          {"at_limit", scaling.on && newest && newest->at_limit},
+          {"hold", scaling.on && newest ? json(spelling(newest->hold)) : json()},
+          {"reason", scaling.on && newest ? json(newest->reason) : json()},
+          {"last", last}};
+}
+
 struct ShownReason {
   const char* reason;
   std::string message;
@@ -274,6 +298,7 @@ json job_json(const controller::JobRecord& job, const messages::ExchangeReport* 
               {"why", waits_json(status.waits, work, now)}};
   object.update(training_json(job, status));
   object["memory"] = memory_json(job);
+  object["autoscale"] = autoscale_json(job, now);
   object["troubles"] = json::array();
   for (const messages::TroubleView& view : status.troubles)
     object["troubles"].push_back(trouble_json(view));

@@ -256,7 +256,11 @@ std::vector<Route> ClusterApi::action_routes() const {
        .path = "/api/v1/jobs/{job}/scale",
        .id = "scale_job",
        .summary = "Changes how many actors roles have",
-       .body = json_body(schema::map_of(schema::integer()), "As {\"rollout\": 2}."),
+       .about = "\"auto\" lets `pools.rollout.autoscale` of the job decide; {\"rollback\": true} "
+                "gives back the numbers from before the newest change.",
+       .body = json_body(
+           schema::map_of(schema::any_of({schema::integer(), schema::text(), schema::boolean()})),
+           "As {\"rollout\": 2}, {\"rollout\": \"auto\"} or {\"rollback\": true}."),
        .answers = {json_body(schema::ref("Id"), "All roles of the body are scaled.")},
        .errors = {{400, "A role or a number is wrong; nothing is scaled."},
                   no_job,
@@ -492,15 +496,28 @@ HttpAnswer ClusterApi::scaled(const controller::JobRecord& job, const std::strin
   if (!body.is_object() || body.empty())
     return http::error_response(
         Error{ErrorCode::kInvalid,
-              "scale wants {\"ROLE\": N, …}" + (over ? ", and this is " + *over : std::string())});
+              "scale wants {\"ROLE\": N, …}, {\"rollout\": \"auto\"} or {\"rollback\": true}" +
+                  (over ? ", and this is " + *over : std::string())});
+  if (body == json{{"rollback", true}}) {
+    const auto done =
+        ask_and_wait(api_.controller, controller::RollBackScale{{job.id}}, kApiAskTimeout);
+    if (!done) return http::error_response(done.error());
+    return ok(json{{"id", job.id}});
+  }
   std::vector<controller::ScaleRole> wanted;  // all are checked before the first is carried out
   for (const auto& [role_name, count] : body.items()) {
     // The count may be any JSON value: replicas_asked() takes its text and says what is wrong.
     const messages::Role role{cut_utf8(role_name, kQuotedBytesMax)};
+    if (count == "auto") {
+      wanted.push_back(
+          {.job = job.id, .role = role, .automatic = true, .continues = !wanted.empty()});
+      continue;
+    }
     const auto replicas =
         replicas_asked(job.shape, role, cut_utf8(dump_json(count), kQuotedBytesMax));
     if (!replicas) return http::error_response(replicas.error());
-    wanted.push_back({job.id, role, *replicas});
+    wanted.push_back(
+        {.job = job.id, .role = role, .replicas = *replicas, .continues = !wanted.empty()});
   }
   const auto done = scale_roles(wanted, [this](const controller::ScaleRole& scale) {
     return ask_and_wait(api_.controller, controller::Scale{scale}, kApiAskTimeout);

@@ -355,6 +355,22 @@ void add_cluster(PrometheusText& text, const controller::ClusterView& cluster) {
                            {"state", scheduler::name(actor.status.state)}})];
   for (const auto& [labels, count] : counts) text.sample(labels, count);
 
+  // Of jobs that choose the number of their rollouts themselves.
+  const auto autoscales = [&](const Family& family, const auto& value) {
+    text.family(family);
+    for (const controller::JobRecord& job : cluster.jobs)
+      if (job.autoscaling.on && !scheduler::is_final(job.status.state))
+        text.sample(label_list({{"tandem_job", job.id}}), value(job));
+  };
+  autoscales({"tandem_autoscale_at_limit", "gauge",
+              "1: more rollouts would match than max or the room allows."},
+             [](const controller::JobRecord& job) {
+               return job.autoscaling.newest && job.autoscaling.newest->at_limit ? 1 : 0;
+             });
+  autoscales(
+      {"tandem_autoscale_rollouts", "gauge", "Rollouts that autoscale has chosen."},
+      [](const controller::JobRecord& job) { return job.desired.at(messages::Role::kRollout); });
+
   const auto actors = [&](const Family& family, const auto& value) {
     text.family(family);
     for (const controller::JobRecord& job : cluster.jobs) {

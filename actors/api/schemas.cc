@@ -164,6 +164,23 @@ Schema memory_schema() {
         "The plan; a peak is not held all the time."}}));
 }
 
+Schema autoscale_schema() {
+  return object(
+      {{"on", boolean(), "False after a user has set a number or rolled back."},
+       {"min", integer()},
+       {"max", integer()},
+       {"target_trainer_idle", number()},
+       {"wanted", integer(), "How many rollouts the job is to have now."},
+       {"matched", nullable(integer()), "How many would match the trainer, by the newest window."},
+       {"at_limit", boolean(), "More would match than `max` or the room allows."},
+       {"hold", nullable(text()), "Why the newest window changed nothing, or `changes`."},
+       {"reason", nullable(text()), "The figures of that."},
+       {"last", nullable(object({{"at", integer(), kUnixMs},
+                                 {"from", integer()},
+                                 {"to", integer()},
+                                 {"reason", text()}}))}});
+}
+
 // The fields of a job that trains; null for a job of actors alone.
 std::vector<schema::Field> training_fields() {
   return {{"step", nullable(integer())},
@@ -211,6 +228,7 @@ Schema job_schema() {
       {"actors", map_of(object({{"desired", integer()}, {"ready", integer()}})), "By role."},
       {"run_dir", text()},
       {"memory", memory_schema(), "By role, for roles whose memory is planned."},
+      {"autoscale", nullable(autoscale_schema()), "Null without `pools.rollout.autoscale`."},
       {"why", list_of(ref("Wait")), kWhy},
       {"troubles", list_of(ref("Trouble")), kTroubles},
       {"alerts", list_of(ref("Alert")), "Those of the job that fire at present.", kSometimes},

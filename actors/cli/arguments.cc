@@ -92,15 +92,16 @@ Result<ObjectName> parse_object(const std::vector<std::string>& words) {
                      did_you_mean(kind, kind_names(), "one of " + joined(kind_names(), ", ")));
 }
 
-Result<std::vector<std::pair<std::string, std::int64_t>>> parse_scales(
-    const std::vector<std::string>& words) {
+Result<std::vector<RoleScale>> parse_scales(const std::vector<std::string>& words) {
   const std::vector<std::string> roles_known = role_names();
-  std::vector<std::pair<std::string, std::int64_t>> roles;
+  std::vector<RoleScale> roles;
   for (const std::string& word : words) {
     const std::size_t equals = word.find('=');
     const std::string role = word.substr(0, equals);
     const std::string count = equals == std::string::npos ? "" : word.substr(equals + 1);
-    if (count.empty() || !std::ranges::all_of(count, [](char c) { return c >= '0' && c <= '9'; }))
+    const bool automatic = count == "auto";
+    if (!automatic &&
+        (count.empty() || !std::ranges::all_of(count, [](char c) { return c >= '0' && c <= '9'; })))
       return usage_error("`" + word + "` is not ROLE=N", "as in `tandem scale JOB rollout=2`");
     // A role that is none of training's may be one that the job brings: the controller knows.
     const bool known = std::ranges::find(roles_known, role) != roles_known.end();
@@ -109,6 +110,10 @@ Result<std::vector<std::pair<std::string, std::int64_t>>> parse_scales(
                          did_you_mean(role, roles_known,
                                       "one of " + joined(roles_known, ", ") +
                                           ", or a role of the job's section `actors:`"));
+    if (automatic) {
+      roles.emplace_back(role, std::nullopt);
+      continue;
+    }
     const auto replicas = scheduler::replicas_of(
         role, count, known ? scheduler::kTrainingReplicas : scheduler::kProgramReplicas);
     if (!replicas) return replicas.error();

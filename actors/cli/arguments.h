@@ -24,10 +24,11 @@ struct ObjectName {
 // Parses {"actors"}, {"actors", "NAME"} or {"actors/NAME"}; the singular will do.
 Result<ObjectName> parse_object(const std::vector<std::string>& words);
 
+// A role and its replicas; none: the job chooses them itself ("rollout=auto").
+using RoleScale = std::pair<std::string, std::optional<std::int64_t>>;
 // Parses {"rollout=2", "reward=1"} into roles and replicas, within the bounds of
 // scheduler/fleet/placement.h.
-Result<std::vector<std::pair<std::string, std::int64_t>>> parse_scales(
-    const std::vector<std::string>& words);
+Result<std::vector<RoleScale>> parse_scales(const std::vector<std::string>& words);
 
 std::optional<double> parse_duration(std::string_view text);  // "90", "90s", "5m", "2h": seconds
 // The seconds of an option's value; nullopt for an empty text.

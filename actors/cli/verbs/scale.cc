@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "actors/cli/api_object.h"
+#include "actors/cli/arguments.h"
 #include "actors/cli/job_watch.h"
 #include "actors/cli/object_names.h"
 #include "actors/cli/shared_options.h"
@@ -19,12 +20,13 @@ constexpr double kScaleTimeoutUsual_s = 60;
 
 struct Scale {
   static VerbHelp help() {
-    return {.name = "scale",
-            .group = VerbGroup::kChange,
-            .description = "Change how many actors a role has, while the job runs",
-            .examples = {"tandem scale arithmetic-grpo-1 rollout=2",
-                         "tandem scale JOB rollout=4 reward=2 --wait",
-                         "tandem scale counter-1 counter=4"}};
+    return {
+        .name = "scale",
+        .group = VerbGroup::kChange,
+        .description = "Change how many actors a role has, while the job runs",
+        .examples = {"tandem scale arithmetic-grpo-1 rollout=2",
+                     "tandem scale JOB rollout=4 reward=2 --wait", "tandem scale JOB rollout=auto",
+                     "tandem scale JOB --rollback", "tandem scale counter-1 counter=4"}};
   }
 
   void options(Options& options) {
@@ -39,31 +41,49 @@ struct Scale {
     for (const std::string& role : role_names()) choices.push_back(role + "=");
     options
         .read_words("ROLE=N", take,
-                    "rollout, reward or a role of the job's section `actors`, and how many")
-        .required()
+                    "rollout, reward or a role of the job's section `actors`, and how many; "
+                    "rollout=auto: as `pools.rollout.autoscale` decides, until a number is given")
         .value("...")
         .choices(std::move(choices));
+    options.flag("--rollback", rollback,
+                 "Give the job back the numbers from before their newest change; autoscale is off "
+                 "then");
     options.flag("--wait", wait, "Return when they are Ready");
     add_time(options, "--timeout", timeout_s, "Of --wait; 60s");
+    options.check([this]() -> Result<void> { return check(); });
   }
 
   static AnsweredBy answered_by() { return AnsweredBy::kController; }
+  Result<void> check() const;
   Result<void> carry_out(Client& client) const;
   bool is_done(const json& now) const;
 
   std::string job;
-  std::vector<std::pair<std::string, std::int64_t>> roles;  // role, replicas
+  std::vector<RoleScale> roles;
+  bool rollback = false;
   bool wait = false;
   std::optional<double> timeout_s;  // nullopt: kScaleTimeoutUsual_s
 };
 
+Result<void> Scale::check() const {
+  if (roles.empty() && !rollback)
+    return usage_error("nothing to scale is named", "as in `tandem scale JOB rollout=2`");
+  if (!roles.empty() && rollback)
+    return usage_error("--rollback and ROLE=N are both given", "choose one");
+  return {};
+}
+
 // Both numbers: the desired one shows that the controller has taken the request, the ready one that
 // it is done.
 bool Scale::is_done(const json& now) const {
-  return std::ranges::all_of(roles, [&](const auto& role) {
+  std::vector<RoleScale> asked = roles;
+  if (rollback)
+    for (const auto& [role, counts] : now.value("actors", json::object()).items())
+      asked.emplace_back(role, std::nullopt);
+  return std::ranges::all_of(asked, [&](const RoleScale& role) {
     const json counts = now.value("actors", json::object()).value(role.first, json::object());
-    return counts.value("desired", json()) == role.second &&
-           counts.value("ready", json()) == role.second;
+    const json desired = counts.value("desired", json());
+    return (!role.second || desired == *role.second) && counts.value("ready", json()) == desired;
   });
 }
 
@@ -71,7 +91,8 @@ Result<void> Scale::carry_out(Client& client) const {
   auto id = find_job(client, job);
   if (!id) return id.error();
   json replicas = json::object();
-  for (const auto& [role, count] : roles) replicas[role] = count;
+  for (const auto& [role, count] : roles) replicas[role] = count ? json(*count) : json("auto");
+  if (rollback) replicas["rollback"] = true;
   auto accepted = client.api.post("/jobs/" + url_escape(*id) + "/scale", dump_json(replicas));
   if (!accepted) return accepted.error();
   client.console.err << "accepted" << (wait ? "; waiting until they are Ready" : "") << std::endl;
