@@ -72,6 +72,7 @@ bool carry_out(Turn& turn, JobRecord& job, scheduler::AutoscaleDecision& decisio
 void take(Turn& turn, const messages::FleetMeasured& measured) {
   JobRecord* const job = turn.state.job(measured.job);
   if (!job || !job->shape.autoscale || !job->autoscaling.on || job->outcome ||
+      !turn.state.durable.knows(job->id) ||  // cancelled
       job->status.state != scheduler::JobState::kRunning)
     return;
   Autoscaling& autoscaling = job->autoscaling;

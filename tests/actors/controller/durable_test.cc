@@ -14,7 +14,7 @@ DurableEvent random_event(Rng& rng) {
   const std::string node = "node-" + std::to_string(rng.below(3));
   const std::string actor = job + "/counter/" + std::to_string(rng.below(3));
   const Incarnation incarnation{1 + rng.below(4)};
-  switch (rng.below(15)) {
+  switch (rng.below(16)) {
     case 0:
       return JobTaken{.job = job,
                       .run_dir = "/runs/" + job,
@@ -54,6 +54,12 @@ DurableEvent random_event(Rng& rng) {
       return GpuUncordoned{node, "GPU-" + std::to_string(rng.below(3))};
     case 13:
       return GpuCordoned{node, "GPU-" + std::to_string(rng.below(3)), "actors die there"};
+    case 14:
+      return AllocationKept{.job = job,
+                            .automatic = rng.below(2) == 0,
+                            .before = {{"rollout", static_cast<std::int32_t>(rng.below(3))}},
+                            .changed = Time{static_cast<std::int64_t>(rng.below(3))},
+                            .raised = rng.below(2) == 0};
     default:
       return NodeLeft{node};
   }

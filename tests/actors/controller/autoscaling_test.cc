@@ -1,0 +1,169 @@
+// A job that chooses the number of its rollouts itself, and the users who take that over.
+//
+// Tests actors/controller/autoscaling.h, actors/controller/requests.h.
+#include "actors/controller/autoscaling.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "tests/actors/controller/taken_up.h"
+
+namespace tandem::controller {
+namespace {
+
+using namespace std::chrono_literals;
+using messages::Role;
+
+// 13 rollouts match its trainer (tests/scheduler/fleet/autoscale_test.cc).
+messages::FleetMeasured measured(const std::string& job, double trainer_idle) {
+  messages::FleetMeasured figures{.job = job};
+  figures.rates = {.steps = 32,
+                   .seconds = 640,
+                   .rollouts = {{.actor = job + "/rollout/0", .tokens_per_s = 4000}},
+                   .step_seconds = 20,
+                   .step_tokens = 512 * 1536.0,
+                   .completions_per_step = 512,
+                   .trainer_idle_fraction = trainer_idle};
+  return figures;
+}
+
+class Autoscaled : public testing::Test {
+ protected:
+  Autoscaled() {
+    world.node("a", 40);
+    JobShape shape = shape_of(1, 2);
+    shape.autoscale = {.min = 1, .max = 16, .cooldown = 300s};
+    job = world.submit(shape);
+    world.all_ready(job);
+    world.must(messages::JobProgress{job, messages::JobPhase::kRunning, ""});
+  }
+  std::int32_t rollouts() const { return world.core.jobs().at(job).desired.at(Role::kRollout); }
+  const Autoscaling& scaling() const { return world.core.jobs().at(job).autoscaling; }
+  std::size_t said(const std::string& words) const {
+    return static_cast<std::size_t>(std::ranges::count_if(
+        world.announced,
+        [&](const Announce& event) { return event.message.find(words) != std::string::npos; }));
+  }
+  void scale(std::int32_t replicas) { world.must(ScaleRole{job, Role::kRollout, replicas}); }
+  Result<void> automatic(const Role& role = Role::kRollout) {
+    return world.take(ScaleRole{.job = job, .role = role, .automatic = true});
+  }
+
+  World world;
+  std::string job;
+};
+
+TEST_F(Autoscaled, FiguresBecomeRolloutsAndAnEvent) {
+  world.must(measured(job, 0.8));
+  EXPECT_EQ(rollouts(), 13);
+  EXPECT_EQ(world.alive.size(), 15U);
+  EXPECT_EQ(said("autoscale: rollout 2 -> 13: trainer idle 80 % over 32 steps, 13 would match"),
+            1U);
+  ASSERT_TRUE(scaling().last);
+  EXPECT_EQ(scaling().last->from, 2);
+  world.all_ready(job);
+  for (int i = 0; i < 5; ++i) world.must(measured(job, 0.01));
+  EXPECT_EQ(rollouts(), 13);
+  EXPECT_EQ(said("autoscale: rollout stays 13"), 1U) << "a reason is said when it is another one";
+}
+
+TEST_F(Autoscaled, NothingWhileTheTrainerIsInTrouble) {
+  auto skips = measured(job, 0.8);
+  skips.skipped_in_row = 1;
+  world.must(skips);
+  EXPECT_EQ(rollouts(), 2);
+  EXPECT_EQ(said("skips steps"), 1U);
+  world.die(job + "/learner/0");
+  world.must(measured(job, 0.8));
+  EXPECT_EQ(rollouts(), 2);
+  EXPECT_EQ(scaling().newest->hold, scheduler::AutoscaleHold::kTrainer);
+}
+
+TEST_F(Autoscaled, TheRoomOfTheNodesIsALimit) {
+  World small;
+  small.node("a", 6);
+  JobShape shape = shape_of(1, 2);
+  shape.autoscale = {.min = 1, .max = 16};
+  const std::string tight = small.submit(shape);
+  small.all_ready(tight);
+  small.must(messages::JobProgress{tight, messages::JobPhase::kRunning, ""});
+  small.must(measured(tight, 0.8));
+  EXPECT_EQ(small.core.jobs().at(tight).desired.at(Role::kRollout), 4);
+  EXPECT_TRUE(small.core.jobs().at(tight).autoscaling.newest->at_limit);
+  small.all_ready(tight);
+  small.must(measured(tight, 0.6));
+  EXPECT_EQ(small.core.jobs().at(tight).desired.at(Role::kRollout), 4);
+}
+
+TEST_F(Autoscaled, ANumberOfAUserTurnsItOffAndAutoOnAgain) {
+  scale(3);
+  EXPECT_EQ(
+      said("scale rollout=3; autoscale is off, until `tandem scale " + job + " rollout=auto`"), 1U);
+  world.all_ready(job);
+  world.must(measured(job, 0.8));
+  EXPECT_EQ(rollouts(), 3);
+  ASSERT_TRUE(automatic());
+  world.must(measured(job, 0.8));
+  EXPECT_EQ(rollouts(), 13);
+  const auto reward = automatic(Role::kReward);
+  ASSERT_FALSE(reward);
+  EXPECT_EQ(reward.error().code, ErrorCode::kInvalid);
+}
+
+TEST_F(Autoscaled, AJobWithoutLimitsCannotBeAutomatic) {
+  const std::string plain = world.submit(shape_of(1));
+  world.all_ready(plain);
+  const auto refused =
+      world.take(ScaleRole{.job = plain, .role = Role::kRollout, .automatic = true});
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().help.find("pools.rollout.autoscale"), std::string::npos);
+}
+
+TEST_F(Autoscaled, ARollbackGivesBackTheAllocationOnceAndTurnsItOff) {
+  const auto nothing = world.take(RollBack{job});
+  ASSERT_FALSE(nothing);
+  EXPECT_EQ(nothing.error().code, ErrorCode::kInvalid);
+  world.must(measured(job, 0.8));
+  world.must(RollBack{job});
+  EXPECT_EQ(rollouts(), 2);
+  EXPECT_FALSE(scaling().on);
+  EXPECT_EQ(said("rolled back: rollout 13 -> 2; autoscale is off"), 1U);
+  EXPECT_FALSE(world.take(RollBack{job})) << "one level";
+}
+
+TEST_F(Autoscaled, ARollbackUndoesAllRolesOfOneRequest) {
+  scale(4);
+  world.must(ScaleRole{job, Role::kRollout, 5});
+  world.must(ScaleRole{.job = job, .role = Role::kReward, .replicas = 2, .continues = true});
+  world.must(RollBack{job});
+  EXPECT_EQ(rollouts(), 4);
+  EXPECT_EQ(world.core.jobs().at(job).desired.at(Role::kReward), 1);
+}
+
+TEST_F(Autoscaled, TheNextControllerKnowsWhoDecidesAndWhatWasBefore_CC5) {
+  world.must(measured(job, 0.8));
+  World after(2, world.remembered);
+  after.must(jobs_of(world));
+  const Autoscaling& kept = after.core.jobs().at(job).autoscaling;
+  EXPECT_TRUE(kept.on);
+  EXPECT_EQ(kept.before.at(Role::kRollout), 2);
+  ASSERT_TRUE(kept.state.change);
+  EXPECT_EQ(kept.state.change->at, world.now) << "AS-1 holds over the death of a controller";
+
+  scale(5);
+  World later(3, world.remembered);
+  later.must(jobs_of(world));
+  EXPECT_FALSE(later.core.jobs().at(job).autoscaling.on);
+  EXPECT_EQ(later.core.jobs().at(job).autoscaling.before.at(Role::kRollout), 13);
+  EXPECT_EQ(later.core.jobs().at(job).desired.at(Role::kRollout), 5);
+}
+
+TEST_F(Autoscaled, FiguresOfAJobThatEndsOrIsGoneChangeNothing) {
+  world.must(CancelJob{job});
+  world.must(measured(job, 0.8));
+  EXPECT_EQ(rollouts(), 2);
+  world.must(measured("nobody-1", 0.8));
+}
+
+}  // namespace
+}  // namespace tandem::controller
