@@ -30,8 +30,8 @@ struct MeasuredRun {
   std::optional<RunRates> rates;  // of the run where the code is 0
 };
 
-// Blocks until the run has ended. The caller has no threads yet. An error of the run itself has been
-// printed; kTimedOut where its time was over before a step.
+// Blocks until the run has ended. The caller has no threads yet. An error of the run itself has
+// been printed; kTimedOut where its time was over before a step.
 Result<MeasuredRun> measure(const MeasureRequest& request, const cli::VerbContext& context);
 
 // The --set options that turn a job into one to measure, behind those of the command line.

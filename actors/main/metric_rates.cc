@@ -63,7 +63,7 @@ void MetricRates::add(const json& line) {
   if (std::ssize(lines_) > kWindowStepsMost + 1) lines_.pop_front();
 }
 
-Result<FleetRates> MetricRates::rates(const FleetPlan& plan) const {
+Result<FleetRates> MetricRates::rates(const PoolPlan& plan) const {
   if (steps_ == 0)
     return Error{ErrorCode::kInvalid, "the run has committed no step yet, so it has no rates", "",
                  "wait for its first steps, or name a run that has some"};

@@ -11,7 +11,7 @@
 #include <deque>
 #include <optional>
 
-#include "actors/main/fleet_plan.h"
+#include "actors/main/pool_plan.h"
 #include "runtime/base/json.h"
 #include "runtime/base/result.h"
 #include "scheduler/fleet/fleet_rates.h"
@@ -22,12 +22,12 @@ inline constexpr std::int64_t kWindowStepsMost = 2000;
 
 class MetricRates {
  public:
-  // Takes a line, in the order of the file. Those of evaluations, and what is no line of a step, are
-  // left out.
+  // Takes a line, in the order of the file. Those of evaluations, and what is no line of a step,
+  // are left out.
   void add(const nlohmann::json& line);
   std::int64_t steps() const { return steps_; }
   // kInvalid where no step has been added. `plan` is that of the run.
-  Result<scheduler::FleetRates> rates(const FleetPlan& plan) const;
+  Result<scheduler::FleetRates> rates(const PoolPlan& plan) const;
 
   // The keys that it reads, as the `keys` of the API takes them.
   static constexpr const char* kKeys =

@@ -64,7 +64,7 @@ Result<Found> found_in(const fs::path& directory) {
 }
 
 Result<scheduler::FleetRates> rates_of_lines(const cli::Client& client, const std::string& id,
-                                             const FleetPlan& plan) {
+                                             const PoolPlan& plan) {
   const std::string path =
       "/jobs/" + cli::url_escape(id) + "/metrics?keys=" + cli::url_escape(MetricRates::kKeys);
   MetricRates lines;

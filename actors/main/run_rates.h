@@ -8,7 +8,7 @@
 #include <string>
 
 #include "actors/cli/verb.h"
-#include "actors/main/fleet_plan.h"
+#include "actors/main/pool_plan.h"
 #include "runtime/base/result.h"
 #include "scheduler/fleet/fleet_rates.h"
 
@@ -19,7 +19,7 @@ struct RunRates {
   bool live = false;         // `tandem scale` changes it
   std::string from;          // where the rates are from: "rates", or "metrics.jsonl"
   std::size_t troubles = 0;  // those that the run tells of itself (`tandem why`)
-  FleetPlan plan;            // as it ran, `tandem scale` included where that is known
+  PoolPlan plan;             // as it ran, `tandem scale` included where that is known
   scheduler::FleetRates rates;
   std::optional<double> staleness_mean;  // of what was trained
 };

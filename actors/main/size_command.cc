@@ -152,8 +152,8 @@ Result<void> SizeCommand::check() const {
       "--from RUN, --measure, or --rollout-tokens-per-s, --batch-tokens and --step-seconds");
 }
 
-Result<std::optional<FleetPlan>> SizeCommand::planned() const {
-  if (!job) return std::optional<FleetPlan>();
+Result<std::optional<PoolPlan>> SizeCommand::planned() const {
+  if (!job) return std::optional<PoolPlan>();
   const auto loaded = job::load_job(*job, sets, job::Files::kUnchecked);
   if (!loaded) return loaded.error();
   runs::JobKeys keys;
@@ -165,7 +165,7 @@ Result<std::optional<FleetPlan>> SizeCommand::planned() const {
 }
 
 SizeInput SizeCommand::input_of_run(const RunRates& run,
-                                    const std::optional<FleetPlan>& plan) const {
+                                    const std::optional<PoolPlan>& plan) const {
   SizeInput input{.from = RatesFrom::kRun,
                   .of = run.from,
                   .job = run.id,
@@ -177,7 +177,7 @@ SizeInput SizeCommand::input_of_run(const RunRates& run,
                   .staleness_mean = run.staleness_mean,
                   .devices = {},
                   .prices = {}};
-  const FleetPlan& measured = run.plan;
+  const PoolPlan& measured = run.plan;
   if (plan) input.plan = *plan;
   if (ranks) input.plan.ranks = *ranks;
   input.rates = replanned(run.rates, measured, input.plan);
@@ -191,7 +191,7 @@ SizeInput SizeCommand::input_of_run(const RunRates& run,
   return input;
 }
 
-SizeInput SizeCommand::input_of_flags(const std::optional<FleetPlan>& plan) const {
+SizeInput SizeCommand::input_of_flags(const std::optional<PoolPlan>& plan) const {
   SizeInput input{.of = {},
                   .job = {},
                   .notes = {},
@@ -199,7 +199,7 @@ SizeInput SizeCommand::input_of_flags(const std::optional<FleetPlan>& plan) cons
                             .seconds = *step_seconds,
                             .rollouts = {{.actor = "", .tokens_per_s = 0, .busy_fraction = 1}},
                             .prefix_hit_ratio = {}},
-                  .plan = plan.value_or(FleetPlan{.replicas = {}, .prices = {}}),
+                  .plan = plan.value_or(PoolPlan{.replicas = {}, .prices = {}}),
                   .staleness_mean = {},
                   .devices = {},
                   .prices = {}};

@@ -18,8 +18,8 @@ namespace tandem::app {
 
 inline constexpr std::int64_t kMeasureSecondsMin = 5, kMeasureSecondsMax = 3600;
 
-// The exit code is 0, 130 after Ctrl-C while it measures, else that of the error. The verb blocks as
-// long as it measures; SIGINT and SIGTERM are blocked from then on (signals.h).
+// The exit code is 0, 130 after Ctrl-C while it measures, else that of the error. The verb blocks
+// as long as it measures; SIGINT and SIGTERM are blocked from then on (signals.h).
 struct SizeCommand {
   static cli::VerbHelp help();
   void options(cli::Options& options);
@@ -47,9 +47,9 @@ struct SizeCommand {
   void fleet_options(cli::Options& options);
   Result<void> check() const;
   // The plan of JOB.yaml; nullopt without one.
-  Result<std::optional<FleetPlan>> planned() const;
-  SizeInput input_of_run(const RunRates& run, const std::optional<FleetPlan>& plan) const;
-  SizeInput input_of_flags(const std::optional<FleetPlan>& plan) const;
+  Result<std::optional<PoolPlan>> planned() const;
+  SizeInput input_of_run(const RunRates& run, const std::optional<PoolPlan>& plan) const;
+  SizeInput input_of_flags(const std::optional<PoolPlan>& plan) const;
   // Puts the numbers of the command line in place of those that are there.
   void replace(SizeInput& input) const;
 };

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "actors/main/fleet_plan.h"
+#include "actors/main/pool_plan.h"
 #include "runtime/base/enum_names.h"
 #include "runtime/base/json.h"
 #include "runtime/base/result.h"
@@ -34,7 +34,7 @@ struct SizeInput {
   std::size_t troubles = 0;  // that the run tells of itself
   std::vector<std::string> notes;  // assumptions, a sentence each
   scheduler::FleetRates rates;
-  FleetPlan plan;  // the fleet that is sized; `replicas` is the present one
+  PoolPlan plan;  // the fleet that is sized; `replicas` is the present one
   std::optional<double> staleness_mean;
   double headroom = scheduler::kSizingHeadroom;
   double trainer_idle_target = scheduler::kTrainerIdleTarget;
@@ -61,8 +61,8 @@ Result<SizeReport> size_report(SizeInput input);
 std::string size_text(const SizeReport& report, int width);
 nlohmann::json size_json(const SizeReport& report);
 
-// A piece of advice in words: what was seen and its threshold, and what mends it, which is a command
-// or keys of the job.
+// A piece of advice in words: what was seen and its threshold, and what mends it, which is a
+// command or keys of the job.
 struct AdviceWords {
   std::string seen, mend;
 };

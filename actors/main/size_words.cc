@@ -1,5 +1,5 @@
-// The sentences of a size report. Each figure stands beside its threshold, and each fault beside the
-// command or the keys that mend it.
+// The sentences of a size report. Each figure stands beside its threshold, and each fault beside
+// the command or the keys that mend it.
 #include <algorithm>
 #include <string>
 

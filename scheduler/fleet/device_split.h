@@ -1,9 +1,9 @@
 // How a budget of devices is best divided between rollouts and the learner's ranks. A rollout takes
 // one device, and so does a rank. Pure.
 //
-//   DS-1  Every division with at least one of each is there once, by ascending rollouts.
-//   DS-2  No division takes more steps per hour than the best one; of equal ones the best is the one
-//         with the fewest rollouts.
+//   DV-1  Every division with at least one of each is there once, by ascending rollouts.
+//   DV-2  No division takes more steps per hour than the best one; of equal ones the best is the
+//         one with the fewest rollouts.
 #pragma once
 
 #include <cstdint>

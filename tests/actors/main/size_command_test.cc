@@ -1,5 +1,5 @@
-// Tests size_command.h, size_report.h, run_rates.h, measured_run.h: `tandem size` by given rates and
-// by the files of a run.
+// Tests size_command.h, size_report.h, run_rates.h, measured_run.h: `tandem size` by given rates
+// and by the files of a run.
 #include "actors/main/size_command.h"
 
 #include <gtest/gtest.h>

@@ -38,7 +38,8 @@ TEST(DeviceSplit, ScalesTheLearnersStep) {
   EXPECT_NEAR(seconds(64, 0.5), 8, 1e-9);
 }
 
-TEST(DeviceSplit, CoversAllAndMarksTheBestDS1DS2) {
+// DV-1 and DV-2, over random models.
+TEST(DeviceSplit, CoversAllAndMarksTheBest) {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     SCOPED_TRACE("seed=" + std::to_string(seed));
     Rng rng(seed);

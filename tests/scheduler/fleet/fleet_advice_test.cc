@@ -113,7 +113,8 @@ TEST(FleetAdvice, TokensGeneratedInVain) {
   EXPECT_EQ(advice.matched_after, 6);
 }
 
-TEST(FleetAdvice, ComesInOrderAndNeverAsksForMoreRolloutsFA1FA2) {
+// FA-1 and FA-2, over random rates.
+TEST(FleetAdvice, ComesInOrderAndNeverAsksForMoreRollouts) {
   for (std::uint64_t seed = 1; seed <= 500; ++seed) {
     SCOPED_TRACE("seed=" + std::to_string(seed));
     Rng rng(seed);

@@ -14,7 +14,7 @@
 
 namespace tandem::app {
 
-struct FleetPlan {
+struct PoolPlan {
   std::optional<std::int64_t> replicas;     // of rollouts; nullopt: not said
   std::int64_t ranks = 1;                   // of the learner
   std::int64_t completions_per_prompt = 1;  // rollout.n
@@ -28,7 +28,7 @@ struct FleetPlan {
   std::int64_t completions_per_step() const { return prompts_per_step * completions_per_prompt; }
   bool overlaps() const { return max_staleness > 0; }
   // Whether both pools are as large and as busy as those of the other plan.
-  bool same_fleet(const FleetPlan& other) const {
+  bool same_fleet(const PoolPlan& other) const {
     return replicas == other.replicas && ranks == other.ranks &&
            completions_per_step() == other.completions_per_step() &&
            max_staleness == other.max_staleness;
@@ -37,7 +37,7 @@ struct FleetPlan {
 
 // The plan of a job from its printed keys. kInvalid for a job of actors alone, which has no
 // learner; `where` is its name in the error.
-Result<FleetPlan> plan_of(const runs::JobKeys& keys, const std::string& where);
+Result<PoolPlan> plan_of(const runs::JobKeys& keys, const std::string& where);
 
 // The prices of a file: those of scheduler::parse_pricing(), where a newline may stand for a comma
 // and `:` for `=`, so that a small YAML file is one too. `#` begins a comment.
@@ -46,7 +46,7 @@ Result<scheduler::Pricing> prices_of_file(std::string_view text, const std::stri
 // The rates that the run of `measured` would have as `planned`: tokens and completions per step in
 // proportion to the batch, and the learner's seconds to these and inversely to its ranks. Lengths,
 // the rollouts' rates and pauses stay as they were.
-scheduler::FleetRates replanned(const scheduler::FleetRates& rates, const FleetPlan& measured,
-                                const FleetPlan& planned);
+scheduler::FleetRates replanned(const scheduler::FleetRates& rates, const PoolPlan& measured,
+                                const PoolPlan& planned);
 
 }  // namespace tandem::app

@@ -1,5 +1,5 @@
-// Tests fleet_plan.h, metric_rates.h, rates_in.h: what `tandem size` reads of a job and of its run.
-#include "actors/main/fleet_plan.h"
+// Tests pool_plan.h, metric_rates.h, rates_in.h: what `tandem size` reads of a job and of its run.
+#include "actors/main/pool_plan.h"
 
 #include <gtest/gtest.h>
 
@@ -17,13 +17,13 @@ namespace {
 
 using nlohmann::json;
 
-const FleetPlan kPlan{.replicas = 2,
-                      .completions_per_prompt = 8,
-                      .prompts_per_step = 64,
-                      .max_staleness = 2,
-                      .prices = {}};
+const PoolPlan kPlan{.replicas = 2,
+                     .completions_per_prompt = 8,
+                     .prompts_per_step = 64,
+                     .max_staleness = 2,
+                     .prices = {}};
 
-TEST(FleetPlan, IsReadFromTheKeysOfAJob) {
+TEST(PoolPlan, IsReadFromTheKeysOfAJob) {
   const auto plan = plan_of({{"learner.ranks", "2"},
                              {"rollout.replicas", "3"},
                              {"rollout.n", "16"},
@@ -46,7 +46,7 @@ TEST(FleetPlan, IsReadFromTheKeysOfAJob) {
   EXPECT_EQ(plan->prices, (scheduler::Pricing{.rollout = 2.1, .learner = 4, .currency = "EUR"}));
 }
 
-TEST(FleetPlan, AJobOfActorsAloneHasNone) {
+TEST(PoolPlan, AJobOfActorsAloneHasNone) {
   const auto none = plan_of({{"name", "counter"}}, "counter-1");
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().code, ErrorCode::kInvalid);
@@ -54,7 +54,7 @@ TEST(FleetPlan, AJobOfActorsAloneHasNone) {
   EXPECT_NE(none.error().help.find("tandem scale"), std::string::npos);
 }
 
-TEST(FleetPlan, PricesOfAFile) {
+TEST(PoolPlan, PricesOfAFile) {
   const scheduler::Pricing expected{.rollout = 2.1, .learner = 4, .currency = "EUR"};
   for (const char* const text :
        {"rollout=2.10,learner=4.00,currency=EUR\n",
@@ -72,7 +72,7 @@ TEST(FleetPlan, PricesOfAFile) {
   }
 }
 
-TEST(FleetPlan, AnotherBatchAndOtherRanksScaleTheStep) {
+TEST(PoolPlan, AnotherBatchAndOtherRanksScaleTheStep) {
   const scheduler::FleetRates rates{.steps = 1,
                                     .seconds = 10,
                                     .rollouts = {{.actor = "a/rollout/0", .tokens_per_s = 50}},
@@ -80,7 +80,7 @@ TEST(FleetPlan, AnotherBatchAndOtherRanksScaleTheStep) {
                                     .step_tokens = 1000,
                                     .completions_per_step = 512,
                                     .prefix_hit_ratio = {}};
-  FleetPlan planned = kPlan;
+  PoolPlan planned = kPlan;
   planned.prompts_per_step = 128;
   planned.ranks = 4;
   const auto now = replanned(rates, kPlan, planned);
@@ -159,7 +159,7 @@ TEST(MetricRates, TheRolloutsOwnRatesComeFirst) {
     one["tandem/recent/trainer_idle_fraction"] = 0.4;
     lines.add(one);
   }
-  FleetPlan plan = kPlan;
+  PoolPlan plan = kPlan;
   plan.replicas = 4;
   const auto rates = lines.rates(plan);
   ASSERT_TRUE(rates);

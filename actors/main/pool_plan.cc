@@ -1,4 +1,4 @@
-#include "actors/main/fleet_plan.h"
+#include "actors/main/pool_plan.h"
 
 #include <charconv>
 #include <map>
@@ -19,7 +19,7 @@ std::optional<double> number_in(std::string_view text) {
 
 }  // namespace
 
-Result<FleetPlan> plan_of(const runs::JobKeys& keys, const std::string& where) {
+Result<PoolPlan> plan_of(const runs::JobKeys& keys, const std::string& where) {
   const std::map<std::string, std::string, std::less<>> values(keys.begin(), keys.end());
   // Values are as print_value() writes them: a text may be quoted.
   const auto text = [&values](std::string_view key) -> std::string {
@@ -36,7 +36,7 @@ Result<FleetPlan> plan_of(const runs::JobKeys& keys, const std::string& where) {
   if (!whole("learner.ranks"))
     return Error{ErrorCode::kInvalid, "a job of actors alone has no trainer to match", where,
                  "`tandem scale` changes how many actors its roles have"};
-  FleetPlan plan{
+  PoolPlan plan{
       .replicas = whole("rollout.replicas"),
       .ranks = whole("learner.ranks").value_or(1),
       .completions_per_prompt = whole("rollout.n").value_or(1),
@@ -74,8 +74,8 @@ Result<scheduler::Pricing> prices_of_file(std::string_view text, const std::stri
   return error;
 }
 
-scheduler::FleetRates replanned(const scheduler::FleetRates& rates, const FleetPlan& measured,
-                                const FleetPlan& planned) {
+scheduler::FleetRates replanned(const scheduler::FleetRates& rates, const PoolPlan& measured,
+                                const PoolPlan& planned) {
   scheduler::FleetRates now = rates;
   const auto before = static_cast<double>(measured.completions_per_step());
   const auto after = static_cast<double>(planned.completions_per_step());
