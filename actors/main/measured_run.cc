@@ -82,8 +82,8 @@ Result<MeasuredRun> measure(const MeasureRequest& request, const cli::VerbContex
   if (!loaded) return loaded.error();
   auto home = OwnHome::make();
   if (!home) return home.error();
-  // stdout is for the sizes alone.
-  const cli::Console chatter{.out = context.console.err, .err = context.console.err, .width = {}};
+  std::ostream nowhere(nullptr);  // for the summary of a run that is about to be removed
+  const cli::Console chatter{.out = nowhere, .err = context.console.err, .width = {}};
   chatter.err << "measuring: the job runs here for at most " << request.seconds << " s or "
               << kMeasuredSteps << " steps, without evaluations and checkpoints"
               << (loaded->spec.warm_start ? ", after a short warm start" : "") << "; its files in "

@@ -252,6 +252,9 @@ Result<int> SizeCommand::run(const cli::VerbContext& context) {
   if (measure) {
     input.from = RatesFrom::kMeasured;
     input.job.clear();  // it is gone
+    input.notes.emplace_back(
+        "these are the first steps of the job: lengths, and with them all rates, change as it "
+        "learns");
   }
   const bool replaced =
       rollout_tokens_per_s || batch_tokens || step_seconds || install_seconds || completions;

@@ -17,4 +17,12 @@ inline std::string percent(double share) {
   return text;
 }
 
+// "24.576", "0.0103": three digits below a second.
+inline std::string short_seconds(double seconds) {
+  char text[32];
+  if (seconds >= 1) return grouped(seconds, 3);
+  std::snprintf(text, sizeof text, "%.3g", seconds);
+  return text;
+}
+
 }  // namespace tandem::app

@@ -51,7 +51,7 @@ std::string rollout_words(const SizeReport& report) {
   text += grouped(report.mean.instance_per_s) + " tok/s each";
   if (slowest != fastest)
     text += " (" + grouped(slowest) + " to " + grouped(fastest) + " while they generate)";
-  if (report.model.pause_fraction > 0)
+  if (report.model.pause_fraction > 0.0005)
     text += ", installs taken off (" + percent(report.model.pause_fraction) + ")";
   if (report.model.generated_per_trained > 1.005)
     text += ", " + grouped(report.model.generated_per_trained, 2) + " generated per token trained";
@@ -62,7 +62,7 @@ std::string lines_of_facts(const SizeReport& report) {
   const SizeInput& input = report.input;
   std::string text = "rates     " + source_words(report) + "\n";
   text += "trainer   " + grouped(report.model.step_tokens) + " tokens per step in " +
-          grouped(report.model.step_seconds, 3) + " s: " + grouped(report.mean.consumed_per_s) +
+          short_seconds(report.model.step_seconds) + " s: " + grouped(report.mean.consumed_per_s) +
           " tok/s when it never waits\n";
   text += "rollouts  " + rollout_words(report) + "\n";
   if (input.as_it_ran)
@@ -112,7 +112,7 @@ std::string fleet_table(const SizeReport& report, int width) {
                  percent(fleet.rollout_idle_fraction),
                  backlog > 0 ? "+" + grouped(backlog) : "0",
                  cli::short_count(backlog * kTenMinutes),
-                 grouped(fleet.cycle_seconds, 3),
+                 short_seconds(fleet.cycle_seconds),
                  fleet.completions_per_s > 0 ? grouped(fleet.completions_per_s) : "-",
                  grouped(fleet.steps_per_day, 0)};
     if (report.input.prices) {
@@ -272,6 +272,9 @@ Result<SizeReport> size_report(SizeInput input) {
   if (asked.rates.rollouts.empty() || asked.rates.steps <= 0)
     return Error{ErrorCode::kInvalid, "there are no rates of any rollout and step", "",
                  "wait for the run's first steps"};
+  if (exchange::install_fraction(asked.rates) >= 1)
+    return Error{ErrorCode::kInvalid, "a rollout's pause for installs is as long as a step", "",
+                 "the seconds of a pause are less than those of a step"};
   report.model = scheduler::model_of(asked.rates, asked.plan.overlaps());
   if (const auto checked = scheduler::check_model(report.model, asked.headroom); !checked)
     return checked.error();

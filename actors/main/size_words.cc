@@ -86,7 +86,7 @@ AdviceWords words_of(const Advice& advice, const SizeReport& report) {
     case AdviceKind::kInstallPause:
       return {"installs of weights take " + percent(advice.seen) +
                   " of the rollouts' time (at most " + percent(advice.threshold) + "), " +
-                  grouped(report.input.rates.install_seconds, 3) + " s each",
+                  short_seconds(report.input.rates.install_seconds) + " s each",
               "another weight_broadcast.type, async.kv_on_update: keep, or a higher "
               "async.trigger_parameter_sync_step"};
     case AdviceKind::kStalenessSlack:
@@ -113,7 +113,7 @@ AdviceWords words_of_verdict(const SizeReport& report) {
     case FleetVerdict::kMatched:
       return {begin + ": " + idle_now(report, *at) +
                   (report.input.plan.overlaps()
-                       ? " (target " + percent(report.input.trainer_idle_target) + ")"
+                       ? "; the target is " + percent(report.input.trainer_idle_target)
                        : ", and one more would shorten a cycle by less than 5.0%"),
               ""};
     case FleetVerdict::kOversized:

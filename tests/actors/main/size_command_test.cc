@@ -312,7 +312,7 @@ TEST_F(SizeOfRun, VerifiesAMatchedFleet) {
   EXPECT_EQ(sizes["verdict"], "matched");
   EXPECT_TRUE(sizes["advice"].empty());
   expect_parts(printed({"size", "--from", "sums-4"}),
-               {"matched: 2 rollouts: trainer idle 1.2% (predicted 0.0%) (target 5.0%)"});
+               {"matched: 2 rollouts: trainer idle 1.2% (predicted 0.0%); the target is 5.0%"});
 
   sound.trainer_idle_fraction = 0.3;
   result(run, {{"rates", exchange::rates_json(sound)}});
@@ -361,6 +361,8 @@ TEST(SizeNumbers, AreGroupedByThousands) {
   EXPECT_EQ(grouped(-123), "-123");
   EXPECT_EQ(grouped(1e6, 0), "1,000,000");
   EXPECT_EQ(percent(0.1862), "18.6%");
+  EXPECT_EQ(short_seconds(24.576), "24.576");
+  EXPECT_EQ(short_seconds(0.010324), "0.0103");
 }
 
 }  // namespace
