@@ -85,9 +85,9 @@ int dry_run(const RunCommand& command, const job::LoadedJob& loaded, const Check
 }
 
 // The end by Ctrl-C: prints how to resume, and returns the exit code. A job that was not accepted
-// yet is null.
-int stopped(const nlohmann::json& job, const cli::Console& console) {
-  if (!job.is_null())
+// yet is null. Nobody resumes a bounded run.
+int stopped(const nlohmann::json& job, bool bounded, const cli::Console& console) {
+  if (!job.is_null() && !bounded)
     console.err << job::resume_hint("run", job.value("run_dir", "")) << std::flush;
   return kInterrupted;
 }
@@ -103,7 +103,7 @@ std::optional<nlohmann::json> result_of(const nlohmann::json& job) {
 }
 
 // The job is over: prints its summary, and returns the exit code.
-int conclude(const nlohmann::json& job, EarlyEnd early, cli::ProgressDisplay& display,
+int conclude(const nlohmann::json& job, EarlyEnd early, bool bounded, cli::ProgressDisplay& display,
              const cli::Console& console) {
   const std::string run_dir = job.value("run_dir", "");
   display.show(job, steady_now(), true);
@@ -112,7 +112,7 @@ int conclude(const nlohmann::json& job, EarlyEnd early, cli::ProgressDisplay& di
   console.out << std::flush;
   // A job that succeeded before the cancellation reached it has succeeded.
   if (job.value("state", "") == scheduler::name(scheduler::JobState::kSucceeded)) return 0;
-  if (early == EarlyEnd::kInterrupt) return stopped(job, console);
+  if (early == EarlyEnd::kInterrupt) return stopped(job, bounded, console);
   if (early == EarlyEnd::kBounds &&
       job.value("state", "") == scheduler::name(scheduler::JobState::kCancelled))
     return 0;
@@ -142,6 +142,7 @@ class Bounds {
  public:
   Bounds(const std::optional<RunBounds>& bounds, Time began) : bounds_(bounds), began_(began) {}
 
+  bool there() const { return bounds_.has_value(); }
   bool reached(const nlohmann::json& job, Time now) const {
     return bounds_ && (now - began_ >= bounds_->time ||
                        (job.is_object() && job.value("step", std::int64_t{0}) >= bounds_->steps));
@@ -172,7 +173,7 @@ int submit_and_follow(RunCluster& cluster, JobFollower::Submission submission, B
                          to_string(address->endpoint) + "\n"
                   << std::flush;
     if (now.over) {
-      const int code = conclude(now.job, early, display, console);
+      const int code = conclude(now.job, early, bounds.there(), display, console);
       follower.stop();
       cluster.end(signals);
       return code;
@@ -196,7 +197,7 @@ int submit_and_follow(RunCluster& cluster, JobFollower::Submission submission, B
     if (overdue || early == EarlyEnd::kInterrupt) {  // the second Ctrl-C: no clean end
       follower.stop();
       cluster.end_by_force();
-      return signal == 0 ? 0 : stopped(now.job, console);
+      return signal == 0 ? 0 : stopped(now.job, bounds.there(), console);
     }
     early = EarlyEnd::kInterrupt;
     console.err << cancel_notice(now.job) << std::flush;
