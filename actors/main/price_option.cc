@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "actors/main/fleet_plan.h"
+#include "actors/main/pool_plan.h"
 #include "runtime/base/file.h"
 
 namespace tandem::app {

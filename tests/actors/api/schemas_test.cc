@@ -126,9 +126,9 @@ TEST_F(SchemasTest, HR2ObjectsWithEverythingFit) {
   const Alert alert{.rule = &alert_rules().front(), .subject = {.job = kJob, .actor = kJob}};
   submitted["alerts"] = alerts_json({.alerts = {alert, {.rule = alert.rule}}});
   expect_fits("Job", submitted);
-  for (const char* const name : {"Job", "Actor", "Node", "WaitGraph", "Event", "Group", "Wait",
-                                 "Trouble", "EvaluationFigures", "FleetRates", "Staleness"})
-                                 "Trouble", "EvaluationFigures", "Staleness", "Alert"})
+  for (const char* const name :
+       {"Job", "Actor", "Node", "WaitGraph", "Event", "Group", "Wait", "Trouble",
+        "EvaluationFigures", "FleetRates", "Staleness", "Alert"})
     expect_all_seen(name);
 }
 
