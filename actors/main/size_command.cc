@@ -132,6 +132,8 @@ Result<void> SizeCommand::check() const {
     return cli::usage_error("--measure excludes --from", "the rates are from one of both");
   if (measure && !job)
     return cli::usage_error("--measure needs JOB.yaml", "the job that is to be measured");
+  if (!sets.empty() && !job)
+    return cli::usage_error("--set needs JOB.yaml", "the job whose keys it replaces");
   const std::pair<const char*, const std::optional<double>&> numbers[] = {
       {"--rollout-tokens-per-s", rollout_tokens_per_s},
       {"--batch-tokens", batch_tokens},

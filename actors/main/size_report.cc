@@ -176,7 +176,8 @@ std::string advice_lines(const SizeReport& report) {
     if (!words.mend.empty()) text += "     " + words.mend + "\n";
   };
   if (report.input.troubles > 0)
-    add({"the run tells of " + std::to_string(report.input.troubles) + " troubles of its own",
+    add({"the run tells of " + std::to_string(report.input.troubles) +
+             (report.input.troubles == 1 ? " trouble" : " troubles") + " of its own",
          "tandem why " + report.input.job +
              ": a trainer that is not healthy looks like rollouts "
              "that cannot keep up"},

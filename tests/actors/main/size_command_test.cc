@@ -169,6 +169,8 @@ TEST(SizeCommand, RefusesALineWithoutRates) {
   cli::expect_refused({"size", "--measure"}, all_verbs, "--measure needs JOB.yaml", "measured");
   cli::expect_refused({"size", "job.yaml", "--measure", "--from", "a"}, all_verbs,
                       "--measure excludes --from", "one of both");
+  cli::expect_refused({"size", "--from", "a", "--set", "rollout.n=4"}, all_verbs,
+                      "--set needs JOB.yaml", "the job whose keys");
 }
 
 TEST(SizeCommand, RefusesAFleetBeyondAllBounds) {

@@ -14,6 +14,7 @@
 #include "actors/main/local_run.h"
 #include "actors/main/model_commands.h"
 #include "actors/main/node_command.h"
+#include "actors/main/size_command.h"
 #include "actors/main/tokenize_command.h"
 #include "tests/actors/cli/command_outcome.h"
 #include "tests/actors/cli/parsing.h"
@@ -80,6 +81,13 @@ TEST(AllVerbs, TakeTheValuesOfTheirOptions) {
   EXPECT_EQ(cli::parsed<RunCommand>({"run", "job.yaml", "--memory", "1.5GiB"}).memory_bytes,
             3ll << 29);
   EXPECT_FALSE(cli::parsed<RunCommand>({"run", "job.yaml"}).memory_bytes);
+  const auto size = cli::parsed<SizeCommand>(
+      {"size", "job.yaml", "--from", "a-1", "--devices", "16", "--price", "rollout=2,learner=4"});
+  EXPECT_EQ(size.job, "job.yaml");
+  EXPECT_EQ(size.from_run, "a-1");
+  EXPECT_EQ(size.devices, 16);
+  EXPECT_EQ(size.prices, (scheduler::Pricing{.rollout = 2, .learner = 4}));
+  EXPECT_EQ(size.headroom, 0.8);
   cli::parsed<DownCommand>({"down"});
   EXPECT_EQ(cli::parsed<ControllerCommand>({"controller", "--of-run", "/a"}).of_run, "/a");
   // A controller that is started again has the prices of the one before.
