@@ -20,10 +20,9 @@ struct RunBounds {
   std::int64_t steps = 0;  // that are trained
 };
 
-// The exit code is 0 if the job succeeded or reached its bounds, 130 if it was interrupted, else that
-// of the error. The
-// verb blocks until the job has ended and all processes are gone; SIGINT and SIGTERM are blocked
-// from then on (signals.h).
+// The exit code is 0 if the job succeeded or reached its bounds, 130 if it was interrupted, else
+// that of the error. The verb blocks until the job has ended and all processes are gone; SIGINT and
+// SIGTERM are blocked from then on (signals.h).
 struct RunCommand {
   static cli::VerbHelp help();
   void options(cli::Options& options);
