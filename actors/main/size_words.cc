@@ -87,7 +87,7 @@ AdviceWords words_of(const Advice& advice, const SizeReport& report) {
       return {"installs of weights take " + percent(advice.seen) +
                   " of the rollouts' time (at most " + percent(advice.threshold) + "), " +
                   short_seconds(report.input.rates.install_seconds) + " s each",
-              "another weight_broadcast.type, async.kv_on_update: keep, or a higher "
+              "another weight_broadcast.type, or a higher "
               "async.trigger_parameter_sync_step"};
     case AdviceKind::kStalenessSlack:
       return slack_words(advice, report);
