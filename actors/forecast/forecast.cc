@@ -278,12 +278,13 @@ Forecast Fleet::figures() const {
   }
   if (completions > 0) result.staleness_mean /= static_cast<double>(completions);
   result.result = parse_json(record_.result_json);
-  const auto& ledger = result.result.value("ledger", nlohmann::json::object());
+  const nlohmann::json none = nlohmann::json::object();
+  const nlohmann::json ledger = result.result.value("ledger", none);
   result.groups_trained = ledger.value("trained", std::int64_t{0});
-  for (const auto& [reason, count] : ledger.value("discarded", nlohmann::json::object()).items())
+  const nlohmann::json discarded = ledger.value("discarded", none);
+  for (const auto& [reason, count] : discarded.items())
     if (reason != "job_finished") result.groups_discarded += count.get<std::int64_t>();
-  result.tokens_trained =
-      result.result.value("tokens", nlohmann::json::object()).value("trained", std::int64_t{0});
+  result.tokens_trained = result.result.value("tokens", none).value("trained", std::int64_t{0});
   return result;
 }
 

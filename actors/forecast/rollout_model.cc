@@ -9,6 +9,9 @@
 namespace tandem::forecast {
 namespace {
 
+// No two rollouts have a version at the same moment: the one that has it first gets the next groups.
+constexpr double kFetchSpread_s = 1e-3;
+
 Duration duration_of(double s) { return Duration(std::llround(s * 1e9)); }
 
 }  // namespace
@@ -106,7 +109,8 @@ void RolloutModel::advance(actor::Context& cx) {
       updating_ = wanted;
       arrived_ = false;
       queue_.begin_update(*wanted);
-      cx.after(duration_of(config_.costs.fetch_s), [this, version = *wanted](actor::Context& then) {
+      const double fetch_s = config_.costs.fetch_s + kFetchSpread_s * cx.rng().unit();
+      cx.after(duration_of(fetch_s), [this, version = *wanted](actor::Context& then) {
         if (updating_ != version) return;
         arrived_ = true;
         look(then);
