@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kTripCategory = "group";
 // Where a trip's rows are: viewers make a row for each span that overlaps others.
-constexpr TraceRow kTripRow{static_cast<std::int64_t>(TracePool::kGroups), 0};
+constexpr TraceRow kTripRow{kGroupsProcess, 0};
 
 std::int64_t number(GroupId group) { return static_cast<std::int64_t>(group.value); }
 
@@ -46,7 +46,7 @@ void GroupTrips::end_lease(GroupId group, Trip& trip, TraceTime now, const char*
   if (!trip.open) return;
   const OpenLease open = *std::exchange(trip.open, std::nullopt);
   if (!open.lane) return;
-  const bool generates = open.lease.pool == TracePool::kRollout;
+  const bool generates = open.lease.state == GroupState::kRolling;
   TraceArguments facts{{"lease", static_cast<std::int64_t>(open.lease.id.value)},
                        {"ended", std::string(how)}};
   if (open.lease.version)
@@ -68,21 +68,24 @@ void GroupTrips::enter(GroupId group, GroupState state, TraceTime now, const cha
 }
 
 void GroupTrips::lease(GroupId group, TripLease lease, TraceTime now) {
-  const bool generates = lease.pool == TracePool::kRollout;
-  const GroupState state = generates ? GroupState::kRolling : GroupState::kScoring;
-  Trip& trip = find(group, state, now);
-  // A lease that is taken over by the next controller goes on.
-  if (trip.open && trip.open->lease.id == lease.id && trip.open->lease.holder == lease.holder)
-    return;
+  Trip& trip = find(group, lease.state, now);
   end_lease(group, trip, now, "leased anew");
-  if (trip.state != state) move(trip, state, now);
-  if (generates) {
+  if (trip.state != lease.state) move(trip, lease.state, now);
+  if (lease.state == GroupState::kRolling) {
     trip.told.rollout = lease.holder;
     trip.tokens = 0;
   }
-  auto lane = rows_.take(lease.pool, lease.holder);
+  auto lane = rows_.take(pool_of(lease.holder), lease.holder);
   if (!lane) ++leases_not_shown_;
   trip.open = OpenLease{std::move(lease), lane, now};
+}
+
+void GroupTrips::adopt(GroupId group, std::string holder, scheduler::LeaseId id, TraceTime now) {
+  const auto at = trips_.find(group);
+  if (at == trips_.end() || at->second.open) return;
+  const GroupState state = at->second.state;
+  if (state == GroupState::kRolling || state == GroupState::kScoring)
+    lease(group, {state, std::move(holder), id, std::nullopt}, now);
 }
 
 void GroupTrips::generated(GroupId group, PolicyVersion oldest, std::int64_t tokens) {

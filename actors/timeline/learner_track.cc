@@ -10,7 +10,7 @@ namespace {
 constexpr std::size_t kCheckpointsOpenMax = 64;
 }  // namespace
 
-TraceRow LearnerTrack::row() { return rows_.row(TracePool::kLearner, name_); }
+TraceRow LearnerTrack::row() { return rows_.row(pool_of(name_), name_); }
 
 void LearnerTrack::turn_to(State state, TraceTime now) {
   if (state_ == State::kDown && state != State::kDown && now > since_)
@@ -82,7 +82,7 @@ void LearnerTrack::published(std::int64_t version, double seconds, TraceTime now
   const TraceTime from = std::max(now - lasted, published_);
   window_.span({.name = "publish v" + std::to_string(version),
                 .category = "publish",
-                .row = rows_.row(TracePool::kLearner, name_ + " publishes"),
+                .row = rows_.row(pool_of(name_), name_ + " publishes"),
                 .arguments = {{"version", version}, {"seconds", seconds}}},
                from, now);
   published_ = now;
@@ -102,7 +102,7 @@ void LearnerTrack::checkpoint_kept(StepId step, TraceTime now) {
 void LearnerTrack::checkpoint_ends(StepId step, TraceTime from, TraceTime now, const char* how) {
   window_.span({.name = "checkpoint " + std::to_string(step.value),
                 .category = "checkpoint",
-                .row = rows_.row(TracePool::kLearner, name_ + " saves"),
+                .row = rows_.row(pool_of(name_), name_ + " saves"),
                 .arguments = {{"ended", std::string(how)}}},
                std::max(from, kept_), now);
   kept_ = now;

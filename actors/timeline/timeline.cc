@@ -42,8 +42,8 @@ Timeline::Timeline(const RunSurvey& survey, TraceRange range, std::uint64_t even
       window_(range, survey.begun(), std::move(emit)),
       events_max_(events_max),
       figures_of_(std::move(figures)) {
-  rows_.open(TracePool::kRun);
-  rows_.open(TracePool::kGroups);
+  run_ = {rows_.process(kRunPool), 0};
+  rows_.process(kGroupsPool);
 }
 
 void Timeline::take(const exchange::JournalEntry& entry) {
@@ -69,15 +69,8 @@ void Timeline::finish(const char* how) {
   end_phase();
 }
 
-TracePool Timeline::pool_of(const std::string& actor) const {
-  const std::string role = actor.substr(0, actor.find('/'));
-  if (role == messages::name(messages::Role::kRollout)) return TracePool::kRollout;
-  if (role == messages::name(messages::Role::kReward)) return TracePool::kReward;
-  return role == messages::name(messages::Role::kLearner) ? TracePool::kLearner : TracePool::kRun;
-}
-
-void Timeline::say(TracePool pool, const std::string& row, std::string what, const char* category,
-                   TraceArguments facts) {
+void Timeline::say(const TracePool& pool, const std::string& row, std::string what,
+                   const char* category, TraceArguments facts) {
   window_.instant({.name = std::move(what),
                    .category = category,
                    .row = rows_.row(pool, row),
@@ -95,16 +88,15 @@ void Timeline::count() {
   counts_shown_ = counts;
   counted_ = now_;
   const auto of = [&](GroupState state) { return counts[static_cast<std::size_t>(state)]; };
-  const TraceRow row{static_cast<std::int64_t>(TracePool::kRun), 0};
   TraceArguments live;
   for (const GroupState state :
        {GroupState::kAdmitted, GroupState::kRolling, GroupState::kGenerated, GroupState::kScoring,
         GroupState::kScored, GroupState::kTraining})
     live.push_back({name(state), of(state)});
-  window_.counter({.name = "live groups", .row = row, .arguments = std::move(live)}, now_);
+  window_.counter({.name = "live groups", .row = run_, .arguments = std::move(live)}, now_);
   const std::int64_t queue =
       of(GroupState::kGenerated) + of(GroupState::kScoring) + of(GroupState::kScored);
-  window_.counter({.name = "queue depth", .row = row, .arguments = {{"groups", queue}}}, now_);
+  window_.counter({.name = "queue depth", .row = run_, .arguments = {{"groups", queue}}}, now_);
 }
 
 void Timeline::on(const exchange::RunBegan& event) {
@@ -112,28 +104,27 @@ void Timeline::on(const exchange::RunBegan& event) {
   const TraceTime begun = std::exchange(now_, before_);
   finish("the attempt ended");
   now_ = begun;
-  say(TracePool::kRun, kEvents, "the run begins", "run",
+  say(kRunPool, kEvents, "the run begins", "run",
       {{"epoch", static_cast<std::int64_t>(event.epoch.value)}});
 }
 
 void Timeline::on(const exchange::ExchangeFollowed& event) {
-  say(TracePool::kRun, kEvents, "the controller restarted", "run",
+  say(kRunPool, kEvents, "the controller restarted", "run",
       {{"epoch", static_cast<std::int64_t>(event.epoch.value)}});
 }
 
 void Timeline::on(const exchange::RunResumed& event) {
   ++resumptions_;
-  say(TracePool::kRun, kEvents, "resumed from step " + std::to_string(event.checkpoint.value),
-      "run", {{"step", event.checkpoint.value}});
+  say(kRunPool, kEvents, "resumed from step " + std::to_string(event.checkpoint.value), "run",
+      {{"step", event.checkpoint.value}});
   for (const exchange::ResumedGroup& group : event.groups)
     if (!group.discarded) trips_.enter(group.group, GroupState::kAdmitted, now_);
 }
 
 void Timeline::end_phase() {
   if (!phase_) return;
-  window_.span(
-      {.name = phase_->first, .category = "phase", .row = rows_.row(TracePool::kRun, kPhases)},
-      phase_->second, now_);
+  window_.span({.name = phase_->first, .category = "phase", .row = rows_.row(kRunPool, kPhases)},
+               phase_->second, now_);
   phase_.reset();
 }
 
@@ -144,12 +135,12 @@ void Timeline::on(const exchange::StageEntered& event) {
 }
 
 void Timeline::on(const exchange::EndAsked& event) {
-  say(TracePool::kRun, kEvents, "the run is to end", "run", {{"reason", event.reason}});
+  say(kRunPool, kEvents, "the run is to end", "run", {{"reason", event.reason}});
 }
 
 void Timeline::on(const exchange::RunEnded& event) {
   end_phase();
-  say(TracePool::kRun, kEvents, "the run ended", "run", {{"reason", event.reason}});
+  say(kRunPool, kEvents, "the run ended", "run", {{"reason", event.reason}});
 }
 
 void Timeline::on(const exchange::WorkerCameUp& event) {
@@ -193,7 +184,7 @@ void Timeline::put_out_installs(std::optional<double> pause_s) {
 
 void Timeline::on(const exchange::IncarnationEnded& event) {
   const std::string actor = short_name(event.who.name);
-  if (pool_of(actor) == TracePool::kLearner) return learner_.died(now_);
+  if (pool_of(actor) == messages::name(messages::Role::kLearner)) return learner_.died(now_);
   say(pool_of(actor), actor, "ended", "actor",
       {{"incarnation", static_cast<std::int64_t>(event.who.incarnation.value)}});
 }
@@ -209,7 +200,7 @@ void Timeline::on(const exchange::GroupAdmitted& event) {
 
 void Timeline::on(const exchange::RolloutLeased& event) {
   trips_.lease(event.group,
-               {TracePool::kRollout, short_name(event.holder.name), event.lease, event.version},
+               {GroupState::kRolling, short_name(event.holder.name), event.lease, event.version},
                now_);
 }
 
@@ -222,7 +213,7 @@ void Timeline::on(const exchange::GroupGenerated& event) {
 
 void Timeline::on(const exchange::RewardLeased& event) {
   trips_.lease(event.group,
-               {TracePool::kReward, short_name(event.holder.name), event.lease, std::nullopt},
+               {GroupState::kScoring, short_name(event.holder.name), event.lease, std::nullopt},
                now_);
 }
 
@@ -242,7 +233,7 @@ void Timeline::count_staleness(const exchange::BatchFormed& event) {
   }
   if (known == 0) return;
   window_.counter({.name = "staleness",
-                   .row = {static_cast<std::int64_t>(TracePool::kRun), 0},
+                   .row = run_,
                    .arguments = {{"mean", static_cast<double>(sum) / static_cast<double>(known)},
                                  {"max", most}}},
                   now_);
@@ -283,10 +274,8 @@ void Timeline::on(const exchange::LeaseExpired& event) {
   trips_.give_back(event.group, now_, "expired");
 }
 
-// Within the journal the lease began long before; where its beginning is gone, it begins here.
 void Timeline::on(const exchange::LeaseAdopted& event) {
-  const std::string holder = short_name(event.holder.name);
-  trips_.lease(event.group, {pool_of(holder), holder, event.lease, std::nullopt}, now_);
+  trips_.adopt(event.group, short_name(event.holder.name), event.lease, now_);
 }
 
 void Timeline::on(const exchange::GroupHandedBack& event) {
@@ -337,7 +326,7 @@ void Timeline::on(const exchange::EvaluationBegan& event) {
   end_evaluation(event.evaluation.value, "asked anew");
   evaluations_[event.evaluation.value] = {
       "evaluates v" + std::to_string(event.version.value) + ", " + exchange::name(event.kind), now_,
-      rows_.take(TracePool::kRun, "evaluations")};
+      rows_.take(kRunPool, "evaluations")};
 }
 
 void Timeline::on(const exchange::EvaluationEnded& event) {

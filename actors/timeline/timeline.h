@@ -108,8 +108,7 @@ class Timeline {
   void on(const exchange::EvaluationBegan& event);
   void on(const exchange::EvaluationEnded& event);
 
-  TracePool pool_of(const std::string& actor) const;
-  void say(TracePool pool, const std::string& row, std::string what, const char* category,
+  void say(const TracePool& pool, const std::string& row, std::string what, const char* category,
            TraceArguments facts = {});
   void count();
   void count_staleness(const exchange::BatchFormed& event);
@@ -125,6 +124,7 @@ class Timeline {
   TraceRows rows_{window_};
   GroupTrips trips_{window_, rows_};
   LearnerTrack learner_{window_, rows_};
+  TraceRow run_;                    // of the counters
   TraceTime now_ = 0, before_ = 0;  // of the entry, and of the one before it
   TraceTime counted_ = 0;           // when the counts were shown
   std::array<std::int64_t, scheduler::kGroupStates> counts_shown_{};

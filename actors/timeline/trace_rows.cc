@@ -2,14 +2,17 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <string_view>
 #include <utility>
 
+#include "actors/messages/roles.h"
 #include "runtime/base/check.h"
 
 namespace tandem::timeline {
 namespace {
 
+constexpr std::int64_t kOthersProcess = 20;  // where those of other roles begin
 constexpr std::int64_t kOrdersOfOne = 1000;  // places for the lanes of one name
 
 // Actors stand in the order of their numbers, so that rollout/10 comes behind rollout/9.
@@ -31,10 +34,23 @@ std::string short_name(const std::string& actor) {
   return role == std::string::npos ? actor : actor.substr(role + 1);
 }
 
-void TraceRows::open(TracePool pool) {
-  const auto process = static_cast<std::int64_t>(pool);
-  if (std::exchange(opened_[static_cast<std::size_t>(process)], true)) return;
-  name({process, 0}, "process", std::string(spelling(pool)), process);
+// The processes of the roles that train stand in the order in which actors are placed.
+std::int64_t TraceRows::process(const TracePool& pool) {
+  const auto [at, is_new] = processes_.try_emplace(pool, 0);
+  if (!is_new) return at->second;
+  const auto role = std::ranges::find(messages::kTrainingRoles, pool, &messages::Role::text);
+  const bool trains = role != std::end(messages::kTrainingRoles);
+  if (pool == kRunPool)
+    at->second = 1;
+  else if (pool == kGroupsPool)
+    at->second = kGroupsProcess;
+  else if (trains)
+    at->second = 2 + std::distance(std::begin(messages::kTrainingRoles), role);
+  else
+    at->second = kOthersProcess + static_cast<std::int64_t>(processes_.size());
+  const bool is_role = pool != kRunPool && pool != kGroupsPool;
+  name({at->second, 0}, "process", is_role ? pool + " pool" : pool, at->second);
+  return at->second;
 }
 
 void TraceRows::name(TraceRow row, const std::string& kind, const std::string& shown,
@@ -44,27 +60,31 @@ void TraceRows::name(TraceRow row, const std::string& kind, const std::string& s
       {.name = kind + "_sort_index", .row = row, .arguments = {{"sort_index", order}}});
 }
 
+TracePool pool_of(const std::string& short_name) {
+  const std::size_t end = short_name.find('/');
+  return end == std::string::npos ? kRunPool : short_name.substr(0, end);
+}
+
 TraceRow TraceRows::make(const Named& named, const std::string& shown, std::int64_t order) {
-  open(named.pool);
-  const TraceRow row{static_cast<std::int64_t>(named.pool), ++threads_};
+  const TraceRow row{process(named.pool), ++threads_};
   name(row, "thread", shown, order);
   return row;
 }
 
-std::size_t TraceRows::find(TracePool pool, const std::string& name) {
+std::size_t TraceRows::find(const TracePool& pool, const std::string& name) {
   const auto [at, is_new] = by_name_.try_emplace({pool, name}, named_.size());
   if (is_new)
     named_.push_back({.pool = pool, .name = name, .order = order_of(name, named_.size())});
   return at->second;
 }
 
-TraceRow TraceRows::row(TracePool pool, const std::string& name) {
+TraceRow TraceRows::row(const TracePool& pool, const std::string& name) {
   Named& named = named_[find(pool, name)];
   if (named.row.process == 0) named.row = make(named, named.name, named.order);
   return named.row;
 }
 
-std::optional<TraceLane> TraceRows::take(TracePool pool, const std::string& name) {
+std::optional<TraceLane> TraceRows::take(const TracePool& pool, const std::string& name) {
   const std::size_t owner = find(pool, name);
   Named& named = named_[owner];
   const auto lane = static_cast<std::size_t>(

@@ -4,7 +4,6 @@
 //   TL-2  A lane has one owner at a time, so that spans of a lane never overlap.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -14,21 +13,13 @@
 #include <vector>
 
 #include "actors/timeline/trace_window.h"
-#include "runtime/base/enum_names.h"
 
 namespace tandem::timeline {
 
-// The order is that of the processes in a viewer.
-enum class TracePool : std::int64_t { kRun = 1, kLearner, kRollout, kReward, kGroups };
-constexpr auto enum_names(TracePool) {
-  using enum TracePool;
-  return enum_name_rows<TracePool>({{kRun, "run"},
-                                    {kLearner, "learner pool"},
-                                    {kRollout, "rollout pool"},
-                                    {kReward, "reward pool"},
-                                    {kGroups, "groups"}});
-}
-inline constexpr std::size_t kTracePools = kEnumNameRows<TracePool>.size();
+// The pool that a row belongs to: a role, such as "rollout", or one of these.
+using TracePool = std::string;
+inline const TracePool kRunPool = "run", kGroupsPool = "groups";
+inline constexpr std::int64_t kGroupsProcess = 99;
 
 // Lanes of one thing. A lease beyond has no span of its own: its group's trip shows it.
 inline constexpr std::size_t kLanesMax = 256;
@@ -43,12 +34,12 @@ class TraceRows {
  public:
   explicit TraceRows(TraceWindow& window) : window_(window) {}
 
-  // Gives the pool's process its name, where it has none.
-  void open(TracePool pool);
+  // The pool's process, which has its name from then on.
+  std::int64_t process(const TracePool& pool);
   // The row of this name: "phases" of the run, or an actor such as "rollout/0".
-  TraceRow row(TracePool pool, const std::string& name);
+  TraceRow row(const TracePool& pool, const std::string& name);
   // The first lane of `name` that nobody has; nullopt where kLanesMax are taken.
-  std::optional<TraceLane> take(TracePool pool, const std::string& name);
+  std::optional<TraceLane> take(const TracePool& pool, const std::string& name);
   void give_back(const TraceLane& lane);
 
  private:
@@ -60,18 +51,20 @@ class TraceRows {
     std::vector<TraceRow> lanes = {};
     std::vector<bool> taken = {};
   };
-  std::size_t find(TracePool pool, const std::string& name);
+  std::size_t find(const TracePool& pool, const std::string& name);
   void name(TraceRow row, const std::string& kind, const std::string& shown, std::int64_t order);
   TraceRow make(const Named& named, const std::string& shown, std::int64_t order);
 
   TraceWindow& window_;
   std::map<std::pair<TracePool, std::string>, std::size_t> by_name_;
   std::vector<Named> named_;
-  std::int64_t threads_ = kTracePools;          // the number of a process would be its main thread
-  std::array<bool, kTracePools + 1> opened_{};  // by the pool's number
+  std::map<TracePool, std::int64_t> processes_;
+  std::int64_t threads_ = kGroupsProcess;  // the number of a process would be its main thread
 };
 
 // "rollout/0" of "arithmetic-grpo-1/rollout/0".
 std::string short_name(const std::string& actor);
+// "rollout" of "rollout/0".
+TracePool pool_of(const std::string& short_name);
 
 }  // namespace tandem::timeline

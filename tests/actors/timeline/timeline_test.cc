@@ -115,6 +115,20 @@ TEST(TimelineTest, NamesProcessesAndThreads) {
                                           "rollout/0, lane 1", "reward/0, lane 1"}));
 }
 
+TEST(TimelineTest, AnInstallLastsForTheMeanPauseOfTheNextStep) {
+  Story story = one_step();
+  story.at(120, exchange::StepTrained{.step = StepId{1}, .groups = {GroupId{2}}});
+  const auto traced = trace_of(story.entries(), {.figures = [](std::int64_t step) {
+                                 return StepFigures{.install_pause_s = step == 2 ? 0.001 : 0.5};
+                               }});
+  ASSERT_TRUE(traced);
+  const TraceEvent* install = find(*traced, "installs v1");
+  ASSERT_NE(install, nullptr);
+  EXPECT_EQ(install->phase, TracePhase::kSpan);
+  EXPECT_EQ(install->at, 91'000);
+  EXPECT_EQ(install->lasts, 1'000);
+}
+
 TEST(TimelineTest, ALeaseThatIsOpenAtTheEndIsMarked) {
   Story story;
   story.at(0, exchange::RunBegan{})

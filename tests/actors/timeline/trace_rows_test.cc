@@ -16,25 +16,25 @@ class TraceRowsTest : public testing::Test {
 };
 
 TEST_F(TraceRowsTest, ARowIsNamedOnce) {
-  const TraceRow row = rows_.row(TracePool::kRollout, "rollout/0");
+  const TraceRow row = rows_.row("rollout", "rollout/0");
   const std::size_t named = events_.size();
-  EXPECT_EQ(rows_.row(TracePool::kRollout, "rollout/0").thread, row.thread);
+  EXPECT_EQ(rows_.row("rollout", "rollout/0").thread, row.thread);
   EXPECT_EQ(events_.size(), named);
-  EXPECT_NE(rows_.row(TracePool::kReward, "rollout/0").thread, row.thread);
+  EXPECT_NE(rows_.row("reward", "rollout/0").thread, row.thread);
 }
 
 TEST_F(TraceRowsTest, LanesThatOverlapDiffer_TL2) {
   std::set<std::int64_t> threads;
   std::vector<TraceLane> taken;
   for (std::size_t i = 0; i < kLanesMax; ++i) {
-    taken.push_back(*rows_.take(TracePool::kRollout, "rollout/0"));
+    taken.push_back(*rows_.take("rollout", "rollout/0"));
     threads.insert(taken.back().row.thread);
   }
   EXPECT_EQ(threads.size(), kLanesMax);
-  EXPECT_FALSE(rows_.take(TracePool::kRollout, "rollout/0")) << "there is a limit";
-  EXPECT_TRUE(rows_.take(TracePool::kRollout, "rollout/1")) << "of each actor";
+  EXPECT_FALSE(rows_.take("rollout", "rollout/0")) << "there is a limit";
+  EXPECT_TRUE(rows_.take("rollout", "rollout/1")) << "of each actor";
   rows_.give_back(taken[7]);
-  EXPECT_EQ(rows_.take(TracePool::kRollout, "rollout/0")->row.thread, taken[7].row.thread);
+  EXPECT_EQ(rows_.take("rollout", "rollout/0")->row.thread, taken[7].row.thread);
 }
 
 TEST(TraceRowsNameTest, IsThatOfTheRoleAndTheNumber) {
@@ -42,6 +42,8 @@ TEST(TraceRowsNameTest, IsThatOfTheRoleAndTheNumber) {
   EXPECT_EQ(short_name("rollout/12"), "rollout/12");
   EXPECT_EQ(short_name("odd"), "odd");
   EXPECT_EQ(short_name("/odd"), "/odd");
+  EXPECT_EQ(pool_of("rollout/12"), "rollout");
+  EXPECT_EQ(pool_of("phases"), kRunPool);
 }
 
 }  // namespace
