@@ -15,6 +15,7 @@
 #include "actors/main/model_commands.h"
 #include "actors/main/node_command.h"
 #include "actors/main/size_command.h"
+#include "actors/main/timeline_command.h"
 #include "actors/main/tokenize_command.h"
 #include "tests/actors/cli/command_outcome.h"
 #include "tests/actors/cli/parsing.h"
@@ -75,6 +76,12 @@ TEST(AllVerbs, TakeTheValuesOfTheirOptions) {
   const auto lines = cli::parsed<TokenizeCommand>({"tokenize", "m", "--jsonl", "-"});
   EXPECT_EQ(lines.jsonl, "-");
   EXPECT_TRUE(lines.texts.empty());
+  const auto timeline =
+      cli::parsed<TimelineCommand>({"timeline", "a-1", "-o", "-", "--from", "40", "--to", "10m"});
+  EXPECT_EQ(timeline.named, "a-1");
+  EXPECT_EQ(timeline.output, "-");
+  EXPECT_EQ(timeline.from.step, 40);
+  EXPECT_EQ(timeline.to.seconds, 600);
   EXPECT_EQ(cli::parsed<UpCommand>({"up", "--port", "0"}).listen.port, 0);
   EXPECT_EQ(cli::parsed<NodeCommand>({"node", "--memory", "2GiB"}).memory_bytes, 2ll << 30);
   EXPECT_EQ(cli::parsed<UpCommand>({"up", "--memory", "64MiB"}).memory_bytes, 64ll << 20);
