@@ -106,10 +106,11 @@ constexpr AlertRule kAlertRules[] = {
      .lasts = minutes(1),
      .summary = "The newest {value} steps of {job} had no finite gradient and changed nothing.",
      .advice = "tandem events -j {job}; docs/guides/failures.md, A gradient that is not finite"},
+    // Longer than the minute for which an actor that works again still counts as one that dies.
     {.name = "TandemCrashLoop",
      .severity = kCritical,
      .figure = {"tandem_actor_crash_loop"},
-     .lasts = minutes(1),
+     .lasts = minutes(2),
      .summary = "{actor} dies again and again.",
      .advice = "tandem why {actor}; tandem logs {actor} --previous"},
     {.name = "TandemDiskFull",

@@ -99,7 +99,7 @@ TEST(AlertWatch, EachSeriesHasAnAlertOfItsOwn) {
     samples.push_back({"tandem_actor_crash_loop",
                        std::string("tandem_job=\"j-1\",actor=\"") + actor + "\",role=\"rollout\"",
                        actor == std::string("j-1/rollout/1") ? 0.0 : 1.0});
-  EXPECT_EQ(watched.look(samples, 2min).size(), 2u);
+  EXPECT_EQ(watched.look(samples, 3min).size(), 2u);
   EXPECT_EQ(watched.watch.firing()[1].subject.actor, "j-1/rollout/2");
 }
 
