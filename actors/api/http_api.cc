@@ -25,7 +25,7 @@
 #include "actors/api/wait_graph.h"
 #include "actors/api/watches.h"
 #include "actors/api/web_page.h"
-#include "actors/controller/requests.h"
+#include "actors/controller/allocation.h"
 #include "runtime/base/json.h"
 #include "runtime/base/text.h"
 

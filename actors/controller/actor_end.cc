@@ -1,6 +1,7 @@
 #include "actors/controller/actor_end.h"
 
 #include <algorithm>
+#include <csignal>
 #include <utility>
 #include <vector>
 
@@ -103,14 +104,27 @@ void restart(Turn& turn, JobRecord& job, ActorRecord& actor, const Reason& why) 
   }
 }
 
-// The actor has left a node that is drained, in whatever way, and waits for room on another one. It
-// counts as no death.
-void move(Turn& turn, ActorRecord& actor) {
+// The actor has left a node that is drained, in whatever way, or was preempted, and waits for
+// room. It counts as no death.
+// room. It counts as no death.
+void move(Turn& turn, ActorRecord& actor, const Reason& why) {
   remember_end(turn, actor, {.how = ActorEnd::kReplaced});
-  const Reason why = scheduler::NodeDrained{std::exchange(actor.moved_off, {})};
+  actor.moved_off.clear();
+  actor.preempted = false;
   actor.ready_since.reset();
   if (actor.status.state != ActorState::kStopping) enter(turn, actor, ActorState::kStopping, why);
   enter(turn, actor, ActorState::kQueued, why);
+}
+
+// Nobody here has told it to end, and it has met no failure: it ended by a signal, by its own exit
+// after one, or by the loss of its node.
+bool was_preempted(const JobRecord& job, const ActorRecord& actor, const Reason& why) {
+  if (actor.preempted) return true;
+  if (!job.shape.preemptible.contains(actor.role)) return false;
+  const auto* const code = std::get_if<scheduler::ExitCode>(&why);
+  const auto* const by_signal = std::get_if<scheduler::ExitSignal>(&why);
+  return std::holds_alternative<scheduler::NodeLost>(why) || (code && code->code == 0) ||
+         (by_signal && by_signal->signal == SIGTERM);
 }
 
 void fail_actor(Turn& turn, ActorRecord& actor, const Reason& why) {
@@ -132,8 +146,10 @@ void actor_gone(Turn& turn, JobRecord& job, ActorRecord& actor) {
   if (!actor.moved_off.empty() && wanted(job, actor)) {
     if (std::holds_alternative<scheduler::JobFailed>(why))  // another node does not mend that
       return fail_actor(turn, actor, why);
-    return move(turn, actor);
+    return move(turn, actor, scheduler::NodeDrained{actor.moved_off});
   }
+  if (wanted(job, actor) && was_preempted(job, actor, why))
+    return move(turn, actor, scheduler::Preempted{});
   const bool scaled_down = actor.status.state == ActorState::kDraining ||
                            std::holds_alternative<scheduler::ScaleDown>(why);
   if (scaled_down || !wanted(job, actor)) {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "actors/controller/allocation.h"
 #include "actors/controller/demands.h"
-#include "actors/controller/requests.h"
 #include "scheduler/fleet/crash_loop.h"
 #include "scheduler/fleet/placement.h"
 

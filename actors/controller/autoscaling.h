@@ -1,6 +1,6 @@
 // Fits the number of a job's rollouts to its trainer: gives the figures of each window of steps to
 // the policy (scheduler/fleet/autoscale.h), and makes the change that it decides, in the same way
-// as one that a user asks for (requests.h). Whoever changes a number ends this until it is turned
+// as one that a user asks for (allocation.h). Whoever changes a number ends this until it is turned
 // on again.
 //
 // Each change is an event with its figures, and so is each new reason why there is none.

@@ -12,7 +12,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "actors/controller/requests.h"
+#include "actors/controller/allocation.h"
 #include "actors/controller/result_json.h"
 #include "runtime/base/log.h"
 #include "runtime/base/text.h"
@@ -337,6 +337,7 @@ void Controller::handle(actor::Context& cx, RankConnected m) { (void)take(cx, m)
 void Controller::handle(actor::Context& cx, messages::RankListening m) { (void)take(cx, m); }
 void Controller::handle(actor::Context& cx, messages::RankReady m) { (void)take(cx, m); }
 void Controller::handle(actor::Context& cx, messages::RankFailed m) { (void)take(cx, m); }
+void Controller::handle(actor::Context& cx, messages::RankPreempted m) { (void)take(cx, m); }
 void Controller::handle(actor::Context& cx, RankHung m) { (void)take(cx, m); }
 void Controller::handle(actor::Context& cx, messages::JobProgress m) { (void)take(cx, m); }
 void Controller::handle(actor::Context& cx, messages::ActorDrained m) { (void)take(cx, m); }

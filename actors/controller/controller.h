@@ -118,13 +118,13 @@ class Controller {
   using Inbox =
       std::variant<node::NodeUp, NodeDown, NodeSilent, RankSilent, node::RankSpawned,
                    node::RankSpawnFailed, node::RankExited, node::UsageReport, RankConnected,
-                   messages::RankListening, messages::RankReady, messages::RankFailed, RankHung,
-                   messages::JobProgress, messages::ActorDrained, messages::ExchangeEvent,
-                   messages::FleetMeasured, messages::JobEnded, ProcessNews, actor::Ask<Submit>,
-                   actor::Ask<TakeUp>, actor::Ask<Scale>, actor::Ask<RollBackScale>,
-                   actor::Ask<Cancel>, actor::Ask<Forget>, actor::Ask<Cordon>,
-                   actor::Ask<AskProgram>, actor::Ask<GetCluster>, actor::Ask<GetCounts>,
-                   actor::Ask<GetEvents>, actor::Ask<Await>>;
+                   messages::RankListening, messages::RankReady, messages::RankFailed,
+                   messages::RankPreempted, RankHung, messages::JobProgress, messages::ActorDrained,
+                   messages::ExchangeEvent, messages::FleetMeasured, messages::JobEnded,
+                   ProcessNews, actor::Ask<Submit>, actor::Ask<TakeUp>, actor::Ask<Scale>,
+                   actor::Ask<RollBackScale>, actor::Ask<Cancel>, actor::Ask<Forget>,
+                   actor::Ask<Cordon>, actor::Ask<AskProgram>, actor::Ask<GetCluster>,
+                   actor::Ask<GetCounts>, actor::Ask<GetEvents>, actor::Ask<Await>>;
 
   // `seed`: for the core's random numbers. `restored`: what the controller before this one
   // remembered.
@@ -142,6 +142,7 @@ class Controller {
   void handle(actor::Context& cx, messages::RankListening listening);
   void handle(actor::Context& cx, messages::RankReady ready);
   void handle(actor::Context& cx, messages::RankFailed failed);
+  void handle(actor::Context& cx, messages::RankPreempted preempted);
   void handle(actor::Context& cx, RankHung hung);
   void handle(actor::Context& cx, messages::JobProgress progress);
   void handle(actor::Context& cx, messages::ActorDrained drained);

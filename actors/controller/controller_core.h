@@ -7,8 +7,9 @@
 // forward: requests, queue, ranks, job_progress, job_end. Beside it: nodes (agents come and go),
 // cordon (a user wants a node empty), programs (roles that a job brings), stopping and actor_end
 // (an actor is asked to end; it has ended, and starts again or not), adoption (actors that have
-// outlived the controller before), autoscaling (the rollouts follow the trainer). Below them: room and demands
-// (what fits), transitions (every change of a state).
+// outlived the controller before), autoscaling (the rollouts follow the trainer). Below them:
+// allocation (how many actors a role has), room and demands (what fits), transitions (every change
+// of a state).
 //
 // Events may be late or repeated: one that names an incarnation that is over changes nothing.
 //
@@ -41,9 +42,9 @@ class ControllerCore {
                           Duration node_grace = node::kNodeGraceDefault)
       : state_(seed, restored, node_grace) {}
 
-  // Takes one event; returns the effects, to be carried out in order. Only submit, scale, roll back, cancel,
-  // forget, cordon and uncordon can fail (kInfeasible, kInvalid, kNotFound, kFailed); an event that
-  // fails changes nothing.
+  // Takes one event; returns the effects, to be carried out in order. Only submit, scale, roll
+  // back, cancel, forget, cordon and uncordon can fail (kInfeasible, kInvalid, kNotFound, kFailed);
+  // an event that fails changes nothing.
   Result<std::vector<ControllerEffect>> step(const ControllerEvent& event, Time now);
 
   // Keeps what ranks use, for views. That is no event: it comes every second. The ranks that are

@@ -125,9 +125,9 @@ using ControllerEvent =
     std::variant<SubmitJob, TakeUpJobs, ScaleRole, RollBack, CancelJob, ForgetJob, CordonNode,
                  UncordonNode, node::NodeUp, NodeDown, NodeSilent, RankSilent, node::RankSpawned,
                  node::RankSpawnFailed, node::RankExited, RankConnected, messages::RankListening,
-                 messages::RankReady, messages::RankFailed, RankHung, messages::JobProgress,
-                 messages::ActorDrained, messages::FleetMeasured, messages::JobEnded,
-                 ExchangeOpened, JournalNews, Tick>;
+                 messages::RankReady, messages::RankFailed, messages::RankPreempted, RankHung,
+                 messages::JobProgress, messages::ActorDrained, messages::FleetMeasured,
+                 messages::JobEnded, ExchangeOpened, JournalNews, Tick>;
 
 // Effects: each says one thing that the Controller actor is to do.
 //

@@ -122,7 +122,8 @@ struct ActorRecord {
   scheduler::CrashLoop crash_loop;
   bool ever_ready = false;                  // in any incarnation
   std::optional<scheduler::Reason> ending;  // set while this incarnation is being ended
-  std::string moved_off;  // the node that this incarnation is drained off; empty: it is not
+  bool preempted = false;  // this incarnation is drained since it was told to end from outside
+  std::string moved_off;   // the node that this incarnation is drained off; empty: it is not
 };
 
 // How the number of a job's rollouts follows its trainer (autoscaling.h), and what it was.

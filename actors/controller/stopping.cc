@@ -14,6 +14,8 @@ using scheduler::Reason;
 namespace {
 
 constexpr std::int64_t kDrainMs = 30'000;  // to finish the work that an actor holds
+// Less than kPreemptionGrace, so that the actor ends before it is ended.
+constexpr std::int64_t kDrainPreemptedMs = 20'000;
 // To end the step and to save a checkpoint, which takes a large model minutes.
 constexpr std::int64_t kDrainLearnerMs = 600'000;
 
@@ -69,7 +71,8 @@ void stop_actor(Turn& turn, const JobRecord& job, ActorRecord& actor, Reason why
 
 void drain(Turn& turn, const JobRecord& job, ActorRecord& actor) {
   const scheduler::DrainedWork work = work_of(job, actor);
-  const std::int64_t limit_ms = work == scheduler::DrainedWork::kStep ? kDrainLearnerMs : kDrainMs;
+  std::int64_t limit_ms = work == scheduler::DrainedWork::kStep ? kDrainLearnerMs : kDrainMs;
+  if (actor.preempted) limit_ms = kDrainPreemptedMs;
   const Time deadline = turn.now + std::chrono::milliseconds(limit_ms);
   remember_leaving(turn, actor, why_drained(actor));
   enter(turn, actor, ActorState::kDraining, scheduler::Draining{0, deadline, work});
@@ -83,6 +86,7 @@ void drain(Turn& turn, const JobRecord& job, ActorRecord& actor) {
 }
 
 Reason why_drained(const ActorRecord& actor) {
+  if (actor.preempted) return scheduler::Preempted{};
   if (actor.moved_off.empty()) return scheduler::ScaleDown{};
   return scheduler::NodeDrained{actor.moved_off};
 }
@@ -91,6 +95,19 @@ void take(Turn& turn, const messages::ActorDrained& drained) {
   ActorRecord* actor = turn.state.actor_of(drained.who);
   if (actor && actor->status.state == ActorState::kDraining)
     kill(turn, *actor, why_drained(*actor), kStopGraceMs);
+}
+
+void take(Turn& turn, const messages::RankPreempted& preempted) {
+  ActorRecord* actor = turn.state.actor_of({preempted.actor, preempted.incarnation});
+  if (!actor ||
+      (actor->status.state != ActorState::kReady && actor->status.state != ActorState::kBusy))
+    return;
+  const JobRecord& job = *turn.state.job_of(preempted.actor);
+  if (!job.shape.preemptible.contains(actor->role)) return;
+  actor->preempted = true;
+  turn.announce(*actor, "is preempted: it gets no more work, and hands back what it cannot finish",
+                messages::EventLevel::kWarning);
+  drain(turn, job, *actor);
 }
 
 }  // namespace tandem::controller

@@ -43,6 +43,10 @@ Result<void> check(const ActorId& from, const messages::RankFailed& failed) {
   return speaks_for_itself(from, {failed.actor, failed.incarnation}, failed.rank);
 }
 
+Result<void> check(const ActorId& from, const messages::RankPreempted& preempted) {
+  return speaks_for_itself(from, {preempted.actor, preempted.incarnation}, preempted.rank);
+}
+
 Result<void> check(const node::NodeNccl& nccl) {
   const bool found = nccl.version > 0;
   const bool versions = nccl.version >= 0 && nccl.version <= kNcclVersionMax;

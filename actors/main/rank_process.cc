@@ -11,6 +11,7 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <memory>
 #include <utility>
 
@@ -62,9 +63,13 @@ class RankHost {
  public:
   using Inbox = std::variant<StartRank>;
 
+  // `preemptible` is set before the role is ready.
   RankHost(RoleInstance& instance, actor::Ref<messages::RankEvents> controller,
-           link::Progress& progress)
-      : instance_(instance), controller_(std::move(controller)), progress_(progress) {}
+           link::Progress& progress, std::atomic<bool>& preemptible)
+      : instance_(instance),
+        controller_(std::move(controller)),
+        progress_(progress),
+        preemptible_(preemptible) {}
 
   void handle(actor::Context& cx, StartRank start) {
     if (built_) {
@@ -102,6 +107,7 @@ class RankHost {
                                .files = job::Files::kUnchecked});
     if (!job) return rank::of_input(job.error());
     log_start(start, job->spec);
+    preemptible_ = start.role == messages::Role::kRollout && job->spec.pools.rollout.preemptible;
     return instance_.build(start, job->spec, controller_);
   }
 
@@ -118,9 +124,22 @@ class RankHost {
   RoleInstance& instance_;
   const actor::Ref<messages::RankEvents> controller_;
   link::Progress& progress_;  // the role's actor writes it once the role is built
+  std::atomic<bool>& preemptible_;
   bool built_ = false;
 };
 static_assert(actor::Actor<RankHost>);
+
+// Returns when the process is to end. One that may be preempted works on for a while after a
+// SIGTERM from outside: the controller drains it, and has its agent end it.
+void wait_for_end(rank::RankSession& session, const std::atomic<bool>& preemptible) {
+  session.wait();
+  if (!preemptible || !session.told_from_outside()) return;
+  const node::RankId& id = session.words().id;
+  log::warn("event=preempted actor={} consequence=\"it hands back its work and ends\"", id.actor);
+  if (session.controller().tell(messages::RankPreempted{id.actor, id.incarnation, id.rank}) ==
+      Delivery::kAccepted)
+    session.wait_for(messages::kPreemptionGrace);
+}
 
 }  // namespace
 
@@ -149,11 +168,13 @@ int run_rank(std::span<const char* const> arguments) {
                        [&](const ActorId& who, const Error& why) { session.failed(who, why); });
   RoleInstance instance(system, session.directory(), bulk_io, session.words().network, device,
                         session.to_controller(), progress);
-  const auto host = system.spawn<RankHost>(
-      "rank", [&] { return std::make_unique<RankHost>(instance, session.controller(), progress); });
+  std::atomic<bool> preemptible = false;
+  const auto host = system.spawn<RankHost>("rank", [&] {
+    return std::make_unique<RankHost>(instance, session.controller(), progress, preemptible);
+  });
   session.directory().expose(rank::kRankInboxPort, actor::narrow<messages::RankInbox>(host));
   session.start();
-  session.wait();
+  wait_for_end(session, preemptible);
   log::info("event=rank_ending why=\"{}\" exit_status={} resident_mib={}",
             session.exit_status() == 0 ? "told to end" : "it failed", session.exit_status(),
             resident_mib());

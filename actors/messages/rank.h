@@ -2,7 +2,8 @@
 // process's role.
 //
 //   controller -> rank   StartRank
-//   rank -> controller   RankListening (rank 0 of a gang), RankReady, RankFailed
+//   rank -> controller   RankListening (rank 0 of a gang), RankReady, RankFailed,
+//                        RankPreempted
 //
 // A rank introduces itself by the Hello of its link, and the controller answers with StartRank.
 // Once the rank has loaded everything, it sends RankReady and begins to talk with the exchange.
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "actors/messages/roles.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/ids.h"
 #include "runtime/base/result.h"
 #include "runtime/wire/fields.h"
@@ -78,7 +80,18 @@ struct RankFailed {
 };
 TANDEM_WIRE(RankFailed, actor, incarnation, rank, message, code, disk)
 
+// The rank of an actor that may be preempted was told to end from outside. It works on for at most
+// kPreemptionGrace, so that the controller can drain it.
+struct RankPreempted {
+  std::string actor;
+  Incarnation incarnation;
+  std::int32_t rank = 0;
+};
+TANDEM_WIRE(RankPreempted, actor, incarnation, rank)
+// Machines that are taken back give half a minute, as Kubernetes does.
+inline constexpr Duration kPreemptionGrace = std::chrono::seconds(25);
+
 // Every message that the controller can get from a rank.
-using RankEvents = std::variant<RankListening, RankReady, RankFailed>;
+using RankEvents = std::variant<RankListening, RankReady, RankFailed, RankPreempted>;
 
 }  // namespace tandem::messages

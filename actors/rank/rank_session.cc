@@ -134,8 +134,14 @@ void RankSession::controller_met(const link::Hello& hello) {
 
 void RankSession::start() { link_->start(); }
 
-int RankSession::wait() {
-  for (;;) {
+int RankSession::wait() { return wait_for(Duration::max()); }
+
+bool RankSession::told_from_outside() const {
+  return !ending_ && signals_.sender() != ::getpid() && signals_.sender() != ::getppid();
+}
+
+int RankSession::wait_for(Duration most) {
+  for (const Time began = steady_now(); steady_now() - began < most;) {
     if (const int signal = signals_.wait_for(kLookAtLink); signal != 0) return signal;
     log_.look();
     if (linked_ || words_.parent != 0 || steady_now() - alone_since_.load() < alone_max_.load())
@@ -143,6 +149,7 @@ int RankSession::wait() {
     log::error("event=controller_never_came consequence=\"this process ends\"");
     end(1);
   }
+  return 0;
 }
 
 // The messages that the lost controller was to pass on are gone; asks among them end with this

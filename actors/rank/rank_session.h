@@ -66,6 +66,10 @@ class RankSession {
   void start();  // dials
   // The next signal: SIGINT, or SIGTERM from outside or from end() and failed().
   int wait();
+  // The same within `most`, else 0.
+  int wait_for(Duration most);
+  // Whether the signal of the last wait came neither from this process nor from its agent.
+  bool told_from_outside() const;
   // An actor has failed for good: reports it, and ends the process with 1.
   void failed(const ActorId& who, const Error& why);
   void end(int exit_status);  // after several calls the greatest status counts

@@ -21,7 +21,9 @@ int Signals::wait() {
 
 int Signals::wait_for(Duration timeout) {
   const timespec limit{timeout.count() / 1'000'000'000, timeout.count() % 1'000'000'000};
-  const int number = sigtimedwait(&set_, nullptr, &limit);
+  siginfo_t about{};
+  const int number = sigtimedwait(&set_, &about, &limit);
+  sender_ = about.si_pid;
   // -1 stands for the end of the time and for a wait that another signal interrupted.
   return number > 0 ? number : 0;
 }

@@ -4,6 +4,8 @@
 // The mask is not restored when the object goes.
 #pragma once
 
+#include <sys/types.h>
+
 #include <csignal>
 #include <initializer_list>
 
@@ -18,10 +20,13 @@ class Signals {
   int wait();  // the number of the next signal; waits without a limit
   // The number of the next signal within `timeout`, else 0.
   int wait_for(Duration timeout);
+  // The process that sent the signal of the last wait_for(); 0: one that cannot be seen from here.
+  pid_t sender() const { return sender_; }
   void raise();  // from any thread: one wait returns SIGTERM
 
  private:
   sigset_t set_;
+  pid_t sender_ = 0;
 };
 
 }  // namespace tandem::node

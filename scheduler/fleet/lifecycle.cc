@@ -198,6 +198,9 @@ struct Describe {
   Words operator()(const NodeDrained& r) const {
     return {"NodeDrained", "moved off node " + r.node + ", which is drained"};
   }
+  Words operator()(const Preempted&) const {
+    return {"Preempted", "preempted: it was ended from outside, and starts again"};
+  }
   Words operator()(const SpawnFailed& r) const {
     return {"SpawnFailed", "its process could not be started: " + r.what};
   }

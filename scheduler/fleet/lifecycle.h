@@ -140,8 +140,7 @@ enum class DrainedWork : std::uint8_t {
   kQuestions,  // a user's program: what it has accepted; after the deadline it is ended
   kStep,       // the learner: its step, and a checkpoint; after the deadline that step is repeated
 };
-// The actor takes no more work.
-struct Draining {
+struct Draining {     // the actor takes no more work
   std::int32_t held;  // groups still to finish or hand back
   Time deadline;
   DrainedWork work = DrainedWork::kGroups;
@@ -150,6 +149,7 @@ struct Draining {
 struct NodeDrained {
   std::string node;
 };
+struct Preempted {};  // its machine was taken, or may be
 // The agent could not start a process.
 struct SpawnFailed {
   std::string what;
@@ -225,7 +225,7 @@ using Reason =
                  NodeLost, GangMemberDied, RestartsExhausted, ScaleDown, Completed, CancelledByUser,
                  JobEnded, JobFailed, WaitingForProgram, Finished, StartingVerifier,
                  WaitingForNodes, NodeDrained, Returning, AgentLost, FormerEnding,
-                 WaitingForJournal, WaitingForDisk>;
+                 WaitingForJournal, WaitingForDisk, Preempted>;
 
 const char* reason_name(const Reason& reason);  // CamelCase, stable for users: "WaitingForCapacity"
 // The reason in words: one sentence without a final full stop. Times in it are relative to `now`.

@@ -21,7 +21,7 @@ constexpr EndedBy ender_of() {
   using enum EndedBy;
   if constexpr (kOneOf<R, WaitingForCapacity, InfeasibleShape>) return kRoom;
   if constexpr (kOneOf<R, WaitingForJobs>) return kQueue;
-  if constexpr (kOneOf<R, Submitted, NodeDrained>) return kController;
+  if constexpr (kOneOf<R, Submitted, NodeDrained, Preempted>) return kController;
   if constexpr (kOneOf<R, FormerEnding>) return kProcess;
   if constexpr (kOneOf<R, WaitingForJournal>) return kDisk;
   if constexpr (kOneOf<R, WaitingForActors>) return kBehind;

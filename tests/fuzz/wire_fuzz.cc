@@ -30,15 +30,23 @@ void round_trip(std::string_view bytes) {
   CHECK(wire::encode(*second) == encoded);
 }
 
-constexpr void (*kTypes[])(std::string_view) = {
-    round_trip<messages::RolloutInbox>,   round_trip<messages::RolloutEvents>,
-    round_trip<messages::RewardInbox>,    round_trip<messages::RewardEvents>,
-    round_trip<messages::LearnerInbox>,   round_trip<messages::LearnerEvents>,
-    round_trip<messages::BroadcastInbox>, round_trip<messages::BroadcastEvents>,
-    round_trip<messages::StartRank>,      round_trip<messages::StartActor>,
-    round_trip<messages::AskJson>,        round_trip<messages::GroupPayload>,
-    round_trip<node::AgentInbox>,         round_trip<node::AgentEvents>,
-    round_trip<messages::RankFailed>,     round_trip<FurtherError>};
+constexpr void (*kTypes[])(std::string_view) = {round_trip<messages::RolloutInbox>,
+                                                round_trip<messages::RolloutEvents>,
+                                                round_trip<messages::RewardInbox>,
+                                                round_trip<messages::RewardEvents>,
+                                                round_trip<messages::LearnerInbox>,
+                                                round_trip<messages::LearnerEvents>,
+                                                round_trip<messages::BroadcastInbox>,
+                                                round_trip<messages::BroadcastEvents>,
+                                                round_trip<messages::StartRank>,
+                                                round_trip<messages::StartActor>,
+                                                round_trip<messages::AskJson>,
+                                                round_trip<messages::GroupPayload>,
+                                                round_trip<node::AgentInbox>,
+                                                round_trip<node::AgentEvents>,
+                                                round_trip<messages::RankFailed>,
+                                                round_trip<messages::RankPreempted>,
+                                                round_trip<FurtherError>};
 
 }  // namespace
 

@@ -57,6 +57,9 @@ TEST(CommandLine, SaysWhatAMistakeWasMeantToBe) {
   check({"scale", "a", "Rollout=2"}, "unknown role `Rollout`", "`rollout`");
   check({"scale", "a", "counter=1025"}, "a role has 0 to 1024 actors", "");
   check({"scale", "a", "rollout"}, "not ROLE=N", "rollout=2");
+  check({"scale", "a"}, "nothing to scale is named", "rollout=2");
+  check({"scale", "a", "rollout=2", "--rollback"}, "are both given", "choose one");
+  check({"scale", "a", "rollout=Auto"}, "not ROLE=N", "rollout=2");
   check({"scale", "a", "rollout=-1"}, "not ROLE=N", "rollout=2");
   for (const char* count : {"rollout=0", "rollout=4097", "rollout=99999999999999999999"})
     check({"scale", "a", count}, "1 to 4096 actors", "tandem cancel");

@@ -86,6 +86,10 @@ TEST_F(ClientVerbs, ScalePostsTheRolesAndWaitsUntilTheyAreReady) {
   EXPECT_EQ(controller_.posts().back(), "/api/v1/jobs/a-2/scale {\"reward\":2,\"rollout\":3}");
   EXPECT_TRUE(run({"scale", "a-2", "counter=0"}).ok);
   EXPECT_EQ(controller_.posts().back(), "/api/v1/jobs/a-2/scale {\"counter\":0}");
+  EXPECT_TRUE(run({"scale", "a-2", "rollout=auto"}).ok);
+  EXPECT_EQ(controller_.posts().back(), "/api/v1/jobs/a-2/scale {\"rollout\":\"auto\"}");
+  EXPECT_TRUE(run({"scale", "a-2", "--rollback"}).ok);
+  EXPECT_EQ(controller_.posts().back(), "/api/v1/jobs/a-2/scale {\"rollback\":true}");
   const Outcome refused = run({"scale", "a-2", "rollout=99"});
   EXPECT_EQ(exit_code(refused.code), 2);
   EXPECT_EQ(refused.shown,

@@ -1,6 +1,8 @@
-// A job that chooses the number of its rollouts itself, and the users who take that over.
+// A job that chooses the number of its rollouts itself, the users who take that over, and rollouts
+// that are preempted.
 //
-// Tests actors/controller/autoscaling.h, actors/controller/requests.h.
+// Tests actors/controller/autoscaling.h, actors/controller/allocation.h,
+// actors/controller/stopping.h.
 #include "actors/controller/autoscaling.h"
 
 #include <algorithm>
@@ -163,6 +165,71 @@ TEST_F(Autoscaled, FiguresOfAJobThatEndsOrIsGoneChangeNothing) {
   world.must(measured(job, 0.8));
   EXPECT_EQ(rollouts(), 2);
   world.must(measured("nobody-1", 0.8));
+}
+
+class Preemptible : public testing::Test {
+ protected:
+  Preemptible() {
+    world.node("a", 8);
+    JobShape shape = shape_of(1, 2);
+    shape.preemptible = {Role::kRollout};
+    job = world.submit(shape);
+    world.all_ready(job);
+    rollout = job + "/rollout/1";
+  }
+  void preempt(const std::string& actor) {
+    world.must(messages::RankPreempted{actor, world.record(actor).incarnation, 0});
+  }
+  std::int32_t restarts() const { return world.core.jobs().at(job).ladder.restarts_of(rollout); }
+
+  World world;
+  std::string job, rollout;
+};
+
+TEST_F(Preemptible, ARolloutThatIsToldToEndDrainsAndStartsAgainWithoutACount) {
+  const Incarnation before = world.record(rollout).incarnation;
+  preempt(rollout);
+  EXPECT_EQ(world.state_of(rollout), ActorState::kDraining);
+  ASSERT_EQ(count_told<messages::DrainActor>(world, job), 1U);
+  const auto& told = std::get<messages::DrainActor>(world.told[job].back().message);
+  EXPECT_LT(std::chrono::milliseconds(told.deadline_ms), messages::kPreemptionGrace);
+  world.must(messages::ActorDrained{job, {rollout, before}});
+  world.obey();
+  EXPECT_EQ(world.state_of(rollout), ActorState::kStarting);
+  EXPECT_NE(world.record(rollout).incarnation, before);
+  EXPECT_EQ(restarts(), 0);
+  EXPECT_FALSE(world.record(rollout).preempted);
+}
+
+TEST_F(Preemptible, OneThatIsKilledWhileItDrainsIsNoDeathEither) {
+  preempt(rollout);
+  world.die(rollout);
+  EXPECT_EQ(world.state_of(rollout), ActorState::kStarting);
+  EXPECT_EQ(restarts(), 0);
+}
+
+TEST_F(Preemptible, AnEndByASignalFromOutsideIsNoDeathAndACrashIsOne) {
+  for (int i = 0; i < 20; ++i) {
+    world.end({.id = {rollout, world.record(rollout).incarnation, 0}, .signal = 15});
+    EXPECT_EQ(world.state_of(rollout), ActorState::kStarting) << i;
+    world.ready(rollout);
+  }
+  EXPECT_EQ(restarts(), 0);
+  world.end({.id = {rollout, world.record(rollout).incarnation, 0}, .signal = 11});
+  EXPECT_EQ(world.state_of(rollout), ActorState::kBackoff);
+  EXPECT_EQ(restarts(), 1);
+}
+
+TEST_F(Preemptible, ALearnerIsNot) {
+  preempt(job + "/learner/0");
+  EXPECT_EQ(world.state_of(job + "/learner/0"), ActorState::kReady);
+}
+
+TEST_F(Preemptible, ScaledAwayWhileItDrainsItDoesNotComeBack) {
+  preempt(rollout);
+  world.must(ScaleRole{job, Role::kRollout, 1});
+  world.die(rollout);
+  EXPECT_FALSE(world.core.jobs().at(job).actors.contains(rollout));
 }
 
 }  // namespace

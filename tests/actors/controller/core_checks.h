@@ -117,7 +117,7 @@ inline void check_reason(const ActorRecord& actor) {
   static const std::map<ActorState, std::set<std::string>> kMay = {
       {ActorState::kQueued,
        {"Submitted", "WaitingForCapacity", "WaitingForJobs", "WaitingForNodes", "InfeasibleShape",
-        "NodeLost", "NodeDrained", "FormerEnding", "WaitingForJournal"}},
+        "NodeLost", "NodeDrained", "Preempted", "FormerEnding", "WaitingForJournal"}},
       {ActorState::kStarting, {"WaitingForSpawn", "Returning"}},
       {ActorState::kInitializing,
        {"LoadingModel", "WaitingForGang", "WaitingForProgram", "StartingVerifier"}},

@@ -267,6 +267,8 @@ TEST(Doors, EveryActorSpeaksForItself_DR1) {
   EXPECT_FALSE(rank({"j-1/learner/0@1", {6}}, messages::RankReady{"j-1/learner/0", {6}, 2}));
   EXPECT_FALSE(rank({"j-1/learner/0@1", {6}}, messages::RankListening{"j-1/learner/0", {6}, "x"}));
   EXPECT_FALSE(rank(kRolloutPeer, messages::RankFailed{"j-1/learner/0", {6}, 0, "why"}));
+  EXPECT_FALSE(rank(kRolloutPeer, messages::RankPreempted{"j-1/learner/0", {6}, 0}));
+  EXPECT_TRUE(rank(kLearnerPeer, messages::RankPreempted{"j-1/learner/0", {6}, 0}));
   EXPECT_FALSE(rank(kLearnerPeer, messages::RankReady{"j-1/learner/0", {7}, 0}));
   EXPECT_FALSE(rank(kLearnerPeer, messages::RankReady{"j-1/learner/0", {6}, -1}));
   EXPECT_FALSE(

@@ -56,6 +56,7 @@ class JobFolder {
     job.warm_start.emplace().train_files = {root_ / "data/warm.jsonl"};
     job.warm_start->until.emplace().value = 0.33;
     job.pricing.emplace();
+    job.pools.rollout.autoscale.emplace().max = 4;
     job.actors["counter"].command = {root_ / "bin/counter"};
     return job;
   }

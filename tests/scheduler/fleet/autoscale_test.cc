@@ -14,7 +14,7 @@ namespace tandem::scheduler {
 namespace {
 
 using namespace std::chrono_literals;
-using enum AutoscaleHold;
+using Hold = AutoscaleHold;
 
 // A job whose trainer takes 512 samples of 1,536 tokens in 20 s, and whose rollouts give 4,000
 // tokens/s each: 13 match it.
@@ -42,7 +42,7 @@ AutoscaleDecision decide(const AutoscaleInput& input, const AutoscaleState& stat
 
 TEST(Autoscale, TooFewRolloutsBecomeTheMatchedNumber) {
   const AutoscaleDecision decision = decide(job_of(8));
-  EXPECT_EQ(decision.hold, kChanges);
+  EXPECT_EQ(decision.hold, Hold::kChanges);
   EXPECT_EQ(decision.wanted, 13);
   EXPECT_EQ(decision.matched, 13);
   EXPECT_FALSE(decision.at_limit);
@@ -53,17 +53,17 @@ TEST(Autoscale, TooFewRolloutsBecomeTheMatchedNumber) {
 
 TEST(Autoscale, TooManyBecomeFewerAfterTwoWindowsThatSaySo) {
   const AutoscaleDecision first = decide(job_of(20));
-  EXPECT_EQ(first.hold, kOneWindow);
+  EXPECT_EQ(first.hold, Hold::kOneWindow);
   const AutoscaleState state = after_window({}, job_of(20), first, false, Time{});
   const AutoscaleDecision second = decide(job_of(20), state);
-  EXPECT_EQ(second.hold, kChanges);
+  EXPECT_EQ(second.hold, Hold::kChanges);
   EXPECT_EQ(second.wanted, 13);
 }
 
 TEST(Autoscale, WithinToleranceNothingChanges) {
   for (const std::int64_t rollouts : {11, 12, 13, 14}) {
     const AutoscaleDecision decision = decide(job_of(rollouts), {.matched = 13});
-    EXPECT_EQ(decision.hold, kWithinTolerance) << rollouts << ": " << decision.reason;
+    EXPECT_EQ(decision.hold, Hold::kWithinTolerance) << rollouts << ": " << decision.reason;
     EXPECT_EQ(decision.wanted, rollouts);
   }
 }
@@ -74,16 +74,16 @@ TEST(Autoscale, LimitsHold_AS2) {
   EXPECT_TRUE(by_max.at_limit);
   EXPECT_TRUE(by_max.reason.ends_with(", and max is 6")) << by_max.reason;
   const AutoscaleDecision there = decide(job_of(6), {}, {.min = 1, .max = 6});
-  EXPECT_EQ(there.hold, kAtLimit);
+  EXPECT_EQ(there.hold, Hold::kAtLimit);
   EXPECT_TRUE(there.at_limit);
   AutoscaleInput little = job_of(4);
   little.room = 3;
   EXPECT_EQ(decide(little).wanted, 7);
   EXPECT_TRUE(decide(little).reason.ends_with(", and there is room for 3 more"));
   little.room = 0;
-  EXPECT_EQ(decide(little).hold, kAtLimit);
+  EXPECT_EQ(decide(little).hold, Hold::kAtLimit);
   EXPECT_EQ(decide(job_of(20), {.matched = 13}, {.min = 16, .max = 40}).wanted, 16);
-  EXPECT_EQ(decide(job_of(16), {.matched = 13}, {.min = 16, .max = 40}).hold, kAtLimit);
+  EXPECT_EQ(decide(job_of(16), {.matched = 13}, {.min = 16, .max = 40}).hold, Hold::kAtLimit);
   EXPECT_FALSE(decide(job_of(16), {.matched = 13}, {.min = 16, .max = 40}).at_limit);
   EXPECT_EQ(decide(job_of(8), {}, {.min = 10, .max = 40}).wanted, 10);
 }
@@ -95,7 +95,7 @@ TEST(Autoscale, NothingWhileTheTrainerIsInTrouble_AS3) {
     AutoscaleInput input = job_of(4);
     input.trainer = trouble;
     const AutoscaleDecision decision = decide(input);
-    EXPECT_EQ(decision.hold, kTrainer);
+    EXPECT_EQ(decision.hold, Hold::kTrainer);
     EXPECT_EQ(decision.wanted, 4);
   }
 }
@@ -103,28 +103,28 @@ TEST(Autoscale, NothingWhileTheTrainerIsInTrouble_AS3) {
 TEST(Autoscale, NothingWhileWeightsAreTheStall_AS3) {
   AutoscaleInput input = job_of(8);
   for (RolloutRate& rollout : input.rates.rollouts) rollout.install_fraction = 0.3;
-  EXPECT_EQ(decide(input).hold, kWeights);
+  EXPECT_EQ(decide(input).hold, Hold::kWeights);
   // 10 % of pauses are little, but without them 11 rollouts would do.
   AutoscaleInput near = job_of(10);
   for (RolloutRate& rollout : near.rates.rollouts) rollout.install_fraction = 0.2;
   near.rates.trainer_idle_fraction =
       steady_state(model_of(near.rates, true), 10).trainer_idle_fraction;
-  EXPECT_EQ(decide(near).hold, kWeights);
+  EXPECT_EQ(decide(near).hold, Hold::kWeights);
 }
 
 TEST(Autoscale, WaitsThatAreNotForWantOfRolloutsAddNone) {
   AutoscaleInput input = job_of(13);
   input.rates.trainer_idle_fraction = 0.3;
-  EXPECT_EQ(decide(input).hold, kOtherCause);
+  EXPECT_EQ(decide(input).hold, Hold::kOtherCause);
   AutoscaleInput more = job_of(20);
   more.rates.trainer_idle_fraction = 0.3;
-  EXPECT_EQ(decide(more, {.matched = 13}).hold, kOtherCause);
+  EXPECT_EQ(decide(more, {.matched = 13}).hold, Hold::kOtherCause);
 }
 
 TEST(Autoscale, RolloutsThatStartAreWaitedFor) {
   AutoscaleInput input = job_of(8);
   input.up = 5;
-  EXPECT_EQ(decide(input).hold, kStarting);
+  EXPECT_EQ(decide(input).hold, Hold::kStarting);
 }
 
 TEST(Autoscale, IncompleteAndEmptyWindowsSayNothing) {
@@ -134,14 +134,14 @@ TEST(Autoscale, IncompleteAndEmptyWindowsSayNothing) {
   for (const double bad : {0.0, -1.0, std::nan(""), HUGE_VAL}) {
     AutoscaleInput input = job_of(8);
     input.rates.rollouts[3].tokens_per_s = bad;
-    EXPECT_EQ(decide(input).hold, kWindow);
+    EXPECT_EQ(decide(input).hold, Hold::kWindow);
     input = job_of(8);
     input.rates.step_seconds = bad;
-    EXPECT_EQ(decide(input).hold, kWindow);
+    EXPECT_EQ(decide(input).hold, Hold::kWindow);
   }
   AutoscaleInput none = job_of(8);
   none.rates.rollouts.clear();
-  EXPECT_EQ(decide(none).hold, kWindow);
+  EXPECT_EQ(decide(none).hold, Hold::kWindow);
 }
 
 // Rollouts that share the same cores: each that is added slows the others.
@@ -153,11 +153,11 @@ TEST(Autoscale, RolloutsThatOnlySlowEachOtherAreNotAddedForEver) {
     const AutoscaleInput input = job_of(rollouts, 2.0 / static_cast<double>(rollouts));
     const Time now = Time{} + window * 10min;
     decision = autoscale(kConfig, state, input, now);
-    state = after_window(state, input, decision, decision.hold == kChanges, now);
+    state = after_window(state, input, decision, decision.hold == Hold::kChanges, now);
     rollouts = decision.wanted;
   }
   EXPECT_EQ(rollouts, 13) << decision.reason;
-  EXPECT_EQ(decision.hold, kNoGain);
+  EXPECT_EQ(decision.hold, Hold::kNoGain);
 }
 
 // A job in virtual time: its fleet follows the policy after a start of a few seconds, and each
@@ -262,7 +262,7 @@ TEST(Autoscale, RandomRatesNeverFlapNorLeaveTheLimits_AS1_AS2_AS3) {
       if (plant.trainer != TrainerState::kHealthy || plant.pause >= 0.25) {
         ASSERT_EQ(plant.rollouts(), before) << decision.reason;
       }
-      ASSERT_EQ(decision.hold == kChanges, plant.rollouts() != before);
+      ASSERT_EQ(decision.hold == Hold::kChanges, plant.rollouts() != before);
       ASSERT_FALSE(decision.reason.empty());
     }
     for (std::size_t i = 1; i < plant.changes.size(); ++i) {

@@ -13,10 +13,10 @@ namespace {
 
 // The reasons of states that wait, and have no deadline. A new one needs a limit, or a name here.
 const std::set<std::string> kWithoutDeadline = {
-    "Submitted",         "WaitingForCapacity", "WaitingForJobs", "InfeasibleShape",
-    "WaitingForGang",    "WaitingForSpawn",    "LoadingModel",   "WaitingForProgram",
-    "StartingVerifier",  "WaitingForActors",   "FormerEnding",   "NodeDrained",
-    "WaitingForJournal", "NodeLost",           "Working"};
+    "Submitted",        "WaitingForCapacity", "WaitingForJobs", "InfeasibleShape",
+    "WaitingForGang",   "WaitingForSpawn",    "LoadingModel",   "WaitingForProgram",
+    "StartingVerifier", "WaitingForActors",   "FormerEnding",   "NodeDrained",
+    "Preempted",        "WaitingForJournal",  "NodeLost",       "Working"};
 
 template <std::size_t... I>
 std::set<std::string> without_deadline(std::index_sequence<I...>) {
