@@ -106,7 +106,6 @@ void restart(Turn& turn, JobRecord& job, ActorRecord& actor, const Reason& why) 
 
 // The actor has left a node that is drained, in whatever way, or was preempted, and waits for
 // room. It counts as no death.
-// room. It counts as no death.
 void move(Turn& turn, ActorRecord& actor, const Reason& why) {
   remember_end(turn, actor, {.how = ActorEnd::kReplaced});
   actor.moved_off.clear();
@@ -119,7 +118,7 @@ void move(Turn& turn, ActorRecord& actor, const Reason& why) {
 // Nobody here has told it to end, and it has met no failure: it ended by a signal, by its own exit
 // after one, or by the loss of its node.
 bool was_preempted(const JobRecord& job, const ActorRecord& actor, const Reason& why) {
-  if (actor.preempted) return true;
+  if (actor.preempted) return !std::holds_alternative<scheduler::JobFailed>(why);
   if (!job.shape.preemptible.contains(actor.role)) return false;
   const auto* const code = std::get_if<scheduler::ExitCode>(&why);
   const auto* const by_signal = std::get_if<scheduler::ExitSignal>(&why);
