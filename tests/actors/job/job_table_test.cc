@@ -262,7 +262,7 @@ TEST(JobTable, NamesTheRequiredKeyThatIsMissing) {
     EXPECT_EQ(job.error().message, "`" + own_path(key) + "` is missing");
     EXPECT_TRUE(job.error().where.starts_with("job.yaml")) << job.error().where;
   }
-  EXPECT_EQ(required, 6);
+  EXPECT_EQ(required, 7);
 }
 
 // JT-1: print_job and the reference page rely on it.
@@ -481,6 +481,10 @@ bool is_tied(const Key& key) {
                                                 "tracking.group",
                                                 "tracking.tags",
                                                 "pricing.currency",
+                                                "rollout.replicas",
+                                                "pools.rollout.autoscale.min",
+                                                "pools.rollout.autoscale.max",
+                                                "pools.learner.preemptible",
                                                 "actors.NAME.gpus_per_actor",
                                                 "actors.NAME.sandbox",
                                                 "actors.NAME.readable",
