@@ -268,6 +268,7 @@ json training_json(const controller::JobRecord& job, const messages::JobStatus& 
       {"rewards_failed", status.rewards_failed},
       {"trainer_idle_fraction", status.trainer_idle_fraction},
       {"rates", status.rates ? exchange::rates_json(*status.rates) : json()},
+      {"predicted", status.gap ? exchange::predicted_json(*status.gap) : json()},
       {"tokens_per_second",
        {{"generated", status.tokens_generated_per_s}, {"trained", status.tokens_trained_per_s}}},
       {"cost", exchange::cost_json(status.cost)},

@@ -214,6 +214,17 @@ void add_rates(PrometheusText& text, const ExchangeReports& reports) {
           &scheduler::FleetRates::prefix_hit_ratio);
   figures({"tandem_tokens_generated_per_trained", "gauge", "Tokens generated per token trained."},
           &scheduler::FleetRates::generated_per_trained);
+  const auto predicted = [&](const Family& family, auto value) {
+    text.family(family);
+    for (const auto& [job, report] : reports)
+      if (report.status.gap)
+        text.sample(label_list({{"tandem_job", job}}), std::invoke(value, *report.status.gap));
+  };
+  predicted({"tandem_trainer_idle_fraction_predicted", "gauge",
+             "Share of time the learner would wait in the steady state of these rates."},
+            &scheduler::FleetGap::trainer_idle_fraction);
+  predicted({"tandem_rollouts_matched", "gauge", "Rollouts with which the learner would not wait."},
+            &scheduler::FleetGap::rollouts_matched);
   text.family({"tandem_rollout_tokens_per_second", "gauge", "While its engine was at work."});
   for (const auto& [job, report] : reports)
     if (report.status.rates)

@@ -198,6 +198,12 @@ std::vector<schema::Field> training_fields() {
           {"rewards_failed", nullable(integer())},
           {"trainer_idle_fraction", nullable(number())},
           {"rates", nullable(ref("FleetRates")), "Over the newest steps."},
+          {"predicted",
+           nullable(object({{"trainer_idle_fraction", number()},
+                            {"rollout_idle_fraction", number()},
+                            {"rollouts_matched", integer(), "So many would match the trainer."},
+                            {"rollouts", integer(), "Up, for which this is predicted."}})),
+           "Of the steady state by `rates`."},
           {"tokens_per_second", nullable(object({{"generated", number()}, {"trained", number()}}))},
           {"cost", nullable(ref("Cost"))},
           {"eta_seconds", nullable(number()), "The time until the last step."}};

@@ -12,6 +12,7 @@
 
 #include "actors/cli/api_object.h"
 #include "actors/cli/cells.h"
+#include "actors/cli/fleet_view.h"
 #include "actors/cli/sorting.h"
 #include "actors/cli/table.h"
 #include "runtime/base/text.h"
@@ -157,19 +158,20 @@ std::string job_table(const json& jobs, const TopScreen& screen) {
       {"STATE", Align::kLeft, 9},
       {"STEP", Align::kRight, 9},
       {"REWARD", Align::kRight, 6, Cut::kEnd, 1},
-      {"EVAL", Align::kRight, 5, Cut::kEnd, 6},
-      {"STALE", Align::kRight, 5, Cut::kEnd, 5},
+      {"EVAL", Align::kRight, 5, Cut::kEnd, 7},
+      {"STALE", Align::kRight, 5, Cut::kEnd, 6},
+      {"IDLE", Align::kRight, 6, Cut::kEnd, 5},
       {"GEN/S", Align::kRight, 6, Cut::kEnd, 3},
       {"TRAIN/S", Align::kRight, 7, Cut::kEnd, 4},
       {"ETA", Align::kRight, 6, Cut::kEnd, 2},
-      {"AGE", Align::kRight, 6, Cut::kEnd, 7}};
+      {"AGE", Align::kRight, 6, Cut::kEnd, 8}};
   std::vector<Row> rows;
   for (const json& job : jobs)
     rows.push_back({std::to_string(rows.size() + 1), text(at(job, {"id"})),
                     text(at(job, {"state"})), cells::steps_of(job),
                     cells::fixed(at(job, {"reward_mean"})), cells::fixed(at(job, {"eval"})),
                     cells::of(at(job, {"staleness", "max"}), at(job, {"staleness", "bound"})),
-                    cells::count(at(job, {"tokens_per_second", "generated"})),
+                    idle_of(job), cells::count(at(job, {"tokens_per_second", "generated"})),
                     cells::count(at(job, {"tokens_per_second", "trained"})), cells::eta_of(job),
                     cells::age_of_object(job, screen.now_ms)});
   return render_table(columns, rows, screen.size.columns,
@@ -232,6 +234,7 @@ ScreenLines help_lines() {
           "1 … 9     the job of this number alone; 0: all jobs",
           "?         show or hide this",
           "",
+          "IDLE is the learner's time without work, measured and predicted, of the newest steps.",
           "CPU is of one core; MEMORY counts shared pages for each of an actor's processes."};
 }
 

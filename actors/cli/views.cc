@@ -9,9 +9,11 @@
 
 #include <algorithm>
 #include <span>
+#include <utility>
 
 #include "actors/cli/arguments.h"
 #include "actors/cli/cells.h"
+#include "actors/cli/fleet_view.h"
 #include "actors/cli/memory_view.h"
 #include "actors/cli/table.h"
 #include "actors/cli/trouble_view.h"
@@ -568,6 +570,18 @@ std::string render_description(Kind kind, const json& item, const json& events,
     out += "\nMemory:\n" + memory;
   if (const std::string reserved = reserved_lines(item, screen.width); !reserved.empty())
     out += "\nReserved:\n" + reserved;
+    for (const char* const shown : {"why", "troubles", "rates", "predicted", "memory", "reserved"})
+      fields.erase(shown);
+  std::string out =
+      render_items(kind, json::array({item}), OutputForm::kName, screen) + "\n" + to_yaml(fields);
+  const json& why = at(item, {"why"});
+  const std::string waits = why.is_array() && !why.empty() ? wait_lines(why, screen) : "";
+  for (const auto& [title, lines] :
+       {std::pair("Waits", waits), std::pair("Troubles", trouble_lines(item)),
+        std::pair("Fleet", fleet_lines(item, screen.width)),
+        std::pair("Memory", memory_lines(item, screen.width)),
+        std::pair("Reserved", reserved_lines(item, screen.width))})
+    if (!lines.empty()) out += "\n" + std::string(title) + ":\n" + lines;
   return out + "\nEvents:\n" +
          (events.empty() ? "none\n" : table_of(Kind::kEvents, events, false, screen));
 }

@@ -12,6 +12,7 @@
 #include "actors/exchange/drain.h"
 #include "actors/exchange/evaluating.h"
 #include "actors/exchange/evaluation_suspects.h"
+#include "actors/exchange/fleet_view.h"
 #include "actors/exchange/follow.h"
 #include "actors/exchange/learner.h"
 #include "actors/exchange/publications.h"
@@ -73,6 +74,7 @@ void ExchangeCore::on(Turn& turn, Decide) {
     finish_drains(turn);
     finish_learner_drain(turn);
     settle(turn);
+    note_wait(turn);
   }
   if (draft_.events.empty()) return;
   JournalDraft draft = std::exchange(draft_, {});

@@ -10,7 +10,7 @@
 // forward: admission, generation, scoring, training, checkpoints; discards where it ends early.
 // Beside it: follow (after another exchange's death), workers (who is up), learner (its
 // incarnations, warm start, resuming), publications, evaluating, run_end. Views for people:
-// run_report, step_figures, run_result.
+// run_report, fleet_view, step_figures, run_result.
 //
 // Durable facts change by events alone (state/durable_state.h); times, progress and statistics are
 // Observed. Messages change state; step(Decide) then decides on all of them together, so their

@@ -32,6 +32,13 @@ json rates_json(const scheduler::FleetRates& rates) {
           {"rollout_deaths", rates.rollout_deaths}};
 }
 
+json predicted_json(const scheduler::FleetGap& gap) {
+  return {{"trainer_idle_fraction", gap.trainer_idle_fraction},
+          {"rollout_idle_fraction", gap.rollout_idle_fraction},
+          {"rollouts_matched", gap.rollouts_matched},
+          {"rollouts", gap.rollouts}};
+}
+
 double install_fraction(const scheduler::FleetRates& rates) {
   double sum = 0;
   for (const scheduler::RolloutRate& rollout : rates.rollouts) sum += rollout.install_fraction;

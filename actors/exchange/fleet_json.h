@@ -3,11 +3,14 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "scheduler/fleet/fleet_gap.h"
 #include "scheduler/fleet/fleet_rates.h"
 
 namespace tandem::exchange {
 
 nlohmann::json rates_json(const scheduler::FleetRates& rates);
+// The predicted figures alone: the measured ones are among the rates.
+nlohmann::json predicted_json(const scheduler::FleetGap& gap);
 
 // Sets `tandem/rollout_tokens_per_s/mean` …, of those that are measured.
 void add_metrics(nlohmann::json& line, const scheduler::FleetRates& rates);

@@ -102,6 +102,12 @@ void FleetWindow::trained(Duration time) {
   sums_.learner_seconds += seconds(time);
 }
 
+void FleetWindow::waits(scheduler::TrainerWait wait, Time now) {
+  sums_.waits[static_cast<std::size_t>(wait_)] += seconds(now - wait_since_);
+  wait_ = wait;
+  wait_since_ = now;
+}
+
 void FleetWindow::free_places() {
   for (std::size_t i = 0; i < places_.size(); ++i) {
     Place& place = places_[i];
@@ -118,6 +124,7 @@ bool FleetWindow::covers(const Point& from, std::int64_t steps) const {
 }
 
 void FleetWindow::committed(std::uint64_t tokens, std::int64_t completions, Time now) {
+  waits(wait_, now);
   ++sums_.steps;
   sums_.tokens_trained += tokens;
   sums_.completions += completions;
@@ -136,15 +143,30 @@ void FleetWindow::committed(std::uint64_t tokens, std::int64_t completions, Time
   free_places();
 }
 
-std::optional<scheduler::FleetRates> FleetWindow::rates(std::int64_t steps) const {
-  if (points_.size() < 2) return std::nullopt;
-  const Point& to = points_.back();
+const FleetWindow::Point* FleetWindow::start_of(std::int64_t steps) const {
+  if (points_.size() < 2) return nullptr;
   const Point* from = &points_.front();
   for (const Point& point : points_)
     if (covers(point, steps)) from = &point;
-  const Duration time = to.at - from->at;
-  if (time < kRateTimeLeast) return std::nullopt;
-  scheduler::FleetRates rates{.steps = to.sums.steps - from->sums.steps, .seconds = seconds(time)};
+  return points_.back().at - from->at < kRateTimeLeast ? nullptr : from;
+}
+
+scheduler::WaitSeconds FleetWindow::wait_seconds(std::int64_t steps) const {
+  const Point* const from = start_of(steps);
+  if (!from) return {};
+  scheduler::WaitSeconds waits = points_.back().sums.waits;
+  const auto count = static_cast<double>(points_.back().sums.steps - from->sums.steps);
+  for (std::size_t i = 0; i < waits.size(); ++i)
+    waits[i] = (waits[i] - from->sums.waits[i]) / count;
+  return waits;
+}
+
+std::optional<scheduler::FleetRates> FleetWindow::rates(std::int64_t steps) const {
+  const Point* const from = start_of(steps);
+  if (!from) return std::nullopt;
+  const Point& to = points_.back();
+  scheduler::FleetRates rates{.steps = to.sums.steps - from->sums.steps,
+                              .seconds = seconds(to.at - from->at)};
   RolloutSums all;
   for (std::size_t i = 0; i < to.rollouts.size(); ++i) add(all, between(from->of(i), to.of(i)));
   for (const std::size_t i : up_) {

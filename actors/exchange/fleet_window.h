@@ -21,6 +21,7 @@
 #include "actors/messages/rollout_stats.h"
 #include "runtime/base/clock.h"
 #include "scheduler/fleet/fleet_rates.h"
+#include "scheduler/fleet/trainer_wait.h"
 
 namespace tandem::exchange {
 
@@ -54,6 +55,7 @@ struct FleetSums {
   std::uint64_t tokens_wasted = 0;  // of groups that were generated and not trained
   std::int64_t completions = 0;     // trained
   std::int64_t rollout_deaths = 0;
+  scheduler::WaitSeconds waits{};  // the learner's time
 };
 
 class FleetWindow {
@@ -68,12 +70,16 @@ class FleetWindow {
   // The learner was at work on a step, which it has trained, or it ended before.
   void trained(Duration time);
   void learner_ended(Duration time) { sums_.learner_seconds += seconds(time); }
+  // From now on the learner waits for this.
+  void waits(scheduler::TrainerWait wait, Time now);
   // A step is committed, for the first time.
   void committed(std::uint64_t tokens, std::int64_t completions, Time now);
 
   // Of the newest `steps` steps, or of those of kRateTime where these are more. Nothing before two
   // steps are committed and kRateTimeLeast has passed between two of them.
   std::optional<scheduler::FleetRates> rates(std::int64_t steps = kRateStepsShown) const;
+  // Of the same window, for each step; zeros where there are no rates.
+  scheduler::WaitSeconds wait_seconds(std::int64_t steps = kRateStepsShown) const;
   std::size_t points() const { return points_.size(); }
   std::size_t places() const { return places_.size(); }
 
@@ -96,8 +102,11 @@ class FleetWindow {
   Place& place_of(const std::string& rollout);
   void free_places();
   bool covers(const Point& from, std::int64_t steps) const;
+  const Point* start_of(std::int64_t steps) const;  // null: no window is long enough
 
   FleetSums sums_;
+  scheduler::TrainerWait wait_ = scheduler::TrainerWait::kNone;
+  Time wait_since_{};
   std::vector<Place> places_;
   std::map<std::string, std::size_t> place_by_rollout_;
   std::vector<std::size_t> free_;  // places

@@ -8,6 +8,7 @@
 
 #include "actors/exchange/awaited_group.h"
 #include "actors/exchange/evaluation_parts.h"
+#include "actors/exchange/fleet_view.h"
 #include "actors/exchange/publications.h"
 #include "actors/exchange/quarantine.h"
 #include "actors/exchange/run_cost.h"
@@ -40,7 +41,8 @@ std::string admission_text(scheduler::AdmitVerdict verdict) {
 
 class WaitList {
  public:
-  explicit WaitList(const RunView& view) : view_(view) {}
+  WaitList(const RunView& view, const std::optional<scheduler::FleetGap>& gap)
+      : view_(view), gap_(gap) {}
   std::vector<messages::Wait> all();
 
  private:
@@ -69,6 +71,7 @@ class WaitList {
   void add_rollouts();
 
   const RunView& view_;
+  const std::optional<scheduler::FleetGap>& gap_;
   std::vector<messages::Wait> waits_;
 };
 
@@ -309,6 +312,8 @@ std::vector<messages::Wait> WaitList::all() {
         "the newest one is " + view_.seen.quarantined, EndedBy::kNotHeld);
   add_learner();
   add_rollouts();
+  if (const auto said = gap_ ? text(*gap_, view_.config.job) : std::nullopt)
+    add(view_.config.job, "nothing, but its trainer is idle", 0, *said, EndedBy::kNotHeld);
   return std::move(waits_);
 }
 
@@ -381,6 +386,8 @@ std::string kept_text(const RunView& view) {
 messages::JobStatus status_of(const RunView& view) {
   const RunStatistics& statistics = view.seen.statistics;
   const scheduler::Ledger& ledger = view.facts.flow.ledger;
+  const auto rates = view.seen.fleet.rates();
+  const auto gap = gap_of(view, rates);
   messages::JobStatus status{
       .restoring = view.config.resume && view.facts.stage == RunStage::kStarting,
       .step = ledger.next_commit().value,
@@ -395,8 +402,10 @@ messages::JobStatus status_of(const RunView& view) {
       .queue_limit = std::max<std::int64_t>(1, view.config.budget.lookahead) *
                      view.config.budget.groups_per_step,
       .trainer_idle_fraction = trainer_idle_fraction(view),
+      .rates = rates,
+      .gap = gap,
       .warm_start = warm_start_of(view.seen.learner),
-      .waits = WaitList(view).all(),
+      .waits = WaitList(view, gap).all(),
       .troubles = view.seen.workers.troubles.shown(view.now),
       .reward_fails = view.seen.workers.troubles.all_fail(),
       .disk_full = full_disk_of(view),

@@ -185,6 +185,10 @@ void write_metrics(Turn& turn, const messages::StepCommitted& committed,
   if (job.rates) add_metrics(line, *job.rates);
   if (job.cost.per_step) line["tandem/cost/step"] = *job.cost.per_step;
   if (job.cost.total) line["tandem/cost/total"] = *job.cost.total;
+  if (job.gap) {
+    line["tandem/predicted/trainer_idle_fraction"] = job.gap->trainer_idle_fraction;
+    line["tandem/predicted/rollouts"] = job.gap->rollouts_matched;
+  }
   add_extras(turn, batch, line);
   if (statistics.trained.tokens > 0)
     line["tandem/tokens_generated_per_trained"] =

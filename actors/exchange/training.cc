@@ -40,14 +40,6 @@ bool publishes(const RunView& view, StepId step) {
          version.value == view.config.budget.steps_total;
 }
 
-// The retained versions and the one that comes next fill the publisher's K + 2 places at most.
-bool evaluation_in_the_way(const RunView& view, StepId step) {
-  const bool is_new = step.value >= view.facts.versions.published.value;
-  return is_new && publishes(view, step) &&
-         oldest_needed(view).value <
-             view.facts.versions.published.value - view.config.budget.max_staleness;
-}
-
 void tell_step(Turn& turn, StepId step, const std::vector<GroupId>& batch) {
   messages::TrainStep train{
       .step = step, .publish = publishes(turn.view(), step), .retain = oldest_needed(turn.view())};
@@ -187,6 +179,14 @@ void after_commit(Turn& turn, const messages::StepCommitted& committed,
 }
 
 }  // namespace
+
+// The retained versions and the one that comes next fill the publisher's K + 2 places at most.
+bool evaluation_in_the_way(const RunView& view, StepId step) {
+  const bool is_new = step.value >= view.facts.versions.published.value;
+  return is_new && publishes(view, step) &&
+         oldest_needed(view).value <
+             view.facts.versions.published.value - view.config.budget.max_staleness;
+}
 
 void form(Turn& turn) {
   const RunFacts& facts = turn.facts;

@@ -25,6 +25,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/ids.h"
 #include "runtime/wire/fields.h"
+#include "scheduler/fleet/fleet_gap.h"
 #include "scheduler/fleet/fleet_rates.h"
 
 namespace tandem::messages {
@@ -125,6 +126,8 @@ struct JobStatus {
   double tokens_generated_per_s = 0, tokens_trained_per_s = 0;  // over the last seconds
   // Of both pools over the newest steps; empty before two are committed.
   std::optional<scheduler::FleetRates> rates;
+  // What they predict, beside what was measured; empty where they are not enough.
+  std::optional<scheduler::FleetGap> gap;
   WarmStartStatus warm_start;
   // The remaining steps at the mean speed of the steps so far. Empty before the first step.
   std::optional<double> eta_s;

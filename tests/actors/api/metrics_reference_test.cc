@@ -67,6 +67,7 @@ std::string prometheus_page() {
   report.status.broadcasts = report.status.broadcast_failures = 1;
   report.status.rates =
       scheduler::FleetRates{.steps = 1, .rollouts = {{.actor = actor}}, .prefix_hit_ratio = 0.5};
+  report.status.gap = scheduler::FleetGap{};
   report.last_step = {.ppo_kl = 0.1, .entropy = 0.1, .logprob_diff_max_at_staleness_0 = 0.1};
   report.loads.push_back({.actor = actor, .engine = messages::RolloutStats{}});
   report.ledger.discarded.emplace_back("reward_failed", 1);

@@ -121,6 +121,8 @@ TEST(Prometheus, UnknownValuesAreAbsent) {
                       "tandem_logprob_diff_max",
                       "tandem_steps_skipped_in_row",
                       "tandem_trainer_idle_fraction_recent",
+                      "tandem_trainer_idle_fraction_predicted",
+                      "tandem_rollouts_matched",
                       "tandem_rollout_tokens_per_second",
                       "tandem_install_pause_seconds",
                       "tandem_install_pause_fraction",

@@ -59,6 +59,7 @@ messages::ExchangeReport full_report() {
   messages::JobStatus& status = report.status;
   status.eval = messages::EvaluationFigures{.all = figures, .sources = {{"math", figures}}};
   status.eta_s = 9.5;
+  status.gap = scheduler::FleetGap{};
   status.rates = scheduler::FleetRates{.rollouts = {{.actor = kRollout}}, .prefix_hit_ratio = 0.5};
   status.warm_start = {.step = 5, .steps_max = 10, .metric = 0.5, .steps_per_s = 2, .eta_s = 2.5};
   status.waits = {{.who = kLearner,

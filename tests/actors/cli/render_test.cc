@@ -321,6 +321,20 @@ TEST(Views, ATroubledRewardProgramIsToldWhole) {
             std::string::npos);
 }
 
+// The rates of a thousand rollouts are a line.
+TEST(Views, DescriptionsShowTheFleetAsATable) {
+  json job = a_job();
+  job["rates"] = {{"trainer_idle_fraction", 0.31}, {"rollouts", json::array()}};
+  job["predicted"] = {{"trainer_idle_fraction", 0.29}, {"rollouts", 2}, {"rollouts_matched", 3}};
+  for (int i = 0; i < 1000; ++i)
+    job["rates"]["rollouts"].push_back({{"actor", "arith-1/rollout/1"}, {"tokens_per_s", 900}});
+  const std::string text = render_description(Kind::kJobs, job, json::array(), kUnlimited);
+  EXPECT_NE(text.find("\nFleet:\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("3 match"), std::string::npos) << text;
+  EXPECT_EQ(text.find("rates:"), std::string::npos);
+  EXPECT_EQ(text.find("arith-1/rollout/1"), std::string::npos);
+}
+
 TEST(Views, DescriptionsHoldFieldsWaitsAndEvents) {
   json actor = an_actor();
   actor["why"] = json::array({a_wait()});

@@ -94,6 +94,14 @@ TEST_F(Top, AWarmStartShowsItsOwnStepsAndTime) {
             "2  a-long-nam…e-night-17  WarmStart  warm 120/500   0.812   120k    60.1k  1m23s");
 }
 
+TEST_F(Top, TheLearnersIdleTimeIsShownBesideThatWhichIsPredicted) {
+  TopPicture now = picture();
+  now.jobs[1]["rates"] = {{"trainer_idle_fraction", 0.312}};
+  now.jobs[1]["predicted"] = {{"trainer_idle_fraction", 0.29}};
+  const std::vector<std::string> lines = top_lines(now, {}, screen(160, 24));
+  EXPECT_NE(lines[4].find("  1/2  31/29%   120k  "), std::string::npos) << lines[4];
+}
+
 TEST_F(Top, GpusThatAreGoneAreNotInUse) {
   TopPicture now = picture();
   now.nodes[0]["leased"]["gpus"] = 3.0;
@@ -148,9 +156,9 @@ TEST_F(Top, AScreenOf120By40WithOneJobByCpu) {
             "tandem top  22:13:20  2 jobs, 1 ended\n"
             "1 node (lost: vm2)  cpus 2.2/4 leased, 198% used  memory 3.4 GiB of 8.0 GiB used\n"
             "\n"
-            "#  JOB                                          STATE           STEP  REWARD   EVAL  STALE  GEN/S  TRAIN/S    ETA    AGE\n"
-            "1  arithmetic-grpo-2                            Running    1204/2500   0.812  0.790    1/2   120k    60.1k  1m23s  3m20s\n"
-            "2  a-long-name-of-an-exp…iment-in-the-night-17  WarmStart     0/2500   0.812  0.790    1/2   120k    60.1k      -  3m20s\n"
+            "#  JOB                                    STATE           STEP  REWARD   EVAL  STALE  IDLE  GEN/S  TRAIN/S    ETA    AGE\n"
+            "1  arithmetic-grpo-2                      Running    1204/2500   0.812  0.790    1/2     -   120k    60.1k  1m23s  3m20s\n"
+            "2  a-long-name-of-an-…nt-in-the-night-17  WarmStart     0/2500   0.812  0.790    1/2     -   120k    60.1k      -  3m20s\n"
             "\n"
             "ACTOR      STATE    CPU    MEMORY     LOAD  VERSION  RESTARTS   AGE  REASON\n"
             "learner/0  Busy     99%   812 MiB  256/256     1204         0  2h5m  Working\n"
@@ -168,9 +176,9 @@ TEST_F(Top, APageHasEverythingAndNoKeys) {
             "tandem top  22:13:20  2 jobs, 1 ended\n"
             "1 node (lost: vm2)  cpus 2.2/4 leased, 198% used  memory 3.4 GiB of 8.0 GiB used\n"
             "\n"
-            "#  JOB                                           STATE           STEP  REWARD   EVAL  STALE  GEN/S  TRAIN/S    ETA    AGE\n"
-            "1  arithmetic-grpo-2                             Running    1204/2500   0.812  0.790    1/2   120k    60.1k  1m23s  3m20s\n"
-            "2  a-long-name-of-an-experiment-in-the-night-17  WarmStart     0/2500   0.812  0.790    1/2   120k    60.1k      -  3m20s\n"
+            "#  JOB                                           STATE           STEP  REWARD   EVAL  STALE  IDLE  GEN/S  TRAIN/S    ETA    AGE\n"
+            "1  arithmetic-grpo-2                             Running    1204/2500   0.812  0.790    1/2     -   120k    60.1k  1m23s  3m20s\n"
+            "2  a-long-name-of-an-experiment-in-the-night-17  WarmStart     0/2500   0.812  0.790    1/2     -   120k    60.1k      -  3m20s\n"
             "\n"
             "ACTOR                                                   STATE    CPU    MEMORY     LOAD  VERSION  RESTARTS   AGE  REASON\n"
             "a-long-name-of-an-experiment-in-the-night-17/learner/0  Busy     12%   2.0 GiB  256/256     1204         0  2h5m  Working\n"

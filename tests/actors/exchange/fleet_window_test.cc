@@ -159,6 +159,27 @@ TEST(FleetWindow, RepeatedStepsAreWorkAndNoSteps) {
   EXPECT_DOUBLE_EQ(rates->trainer_idle_fraction, 0.2);
 }
 
+TEST(FleetWindow, WaitsAreSummedForEachStepOfTheWindow) {
+  using enum scheduler::TrainerWait;
+  Fleet fleet;
+  const auto of = [&](scheduler::TrainerWait wait) {
+    return fleet.window.wait_seconds()[static_cast<std::size_t>(wait)];
+  };
+  fleet.window.waits(kScores, fleet.now);
+  fleet.step(5s);  // before the first commit: of no window
+  EXPECT_EQ(of(kScores), 0);
+  for (int i = 0; i < 4; ++i) {
+    fleet.window.waits(kScores, fleet.now);
+    fleet.window.waits(kWeights, fleet.now + 250ms);
+    fleet.window.waits(kNone, fleet.now + 1s);
+    fleet.step(1s, 2s);
+  }
+  EXPECT_DOUBLE_EQ(of(kScores), 0.25);
+  EXPECT_DOUBLE_EQ(of(kWeights), 0.75);
+  EXPECT_DOUBLE_EQ(of(kNone), 2);
+  EXPECT_EQ(of(kCheckpoint), 0);
+}
+
 TEST(FleetWindow, SlidesWithTheNewestSteps) {
   Fleet fleet;
   for (int i = 0; i < 100; ++i) fleet.step(1s, 1s);

@@ -8,6 +8,7 @@
 
 #include "actors/exchange/evaluation_parts.h"
 #include "actors/exchange/work_totals.h"
+#include "runtime/base/json.h"
 #include "tests/actors/exchange/exchange_stage.h"
 
 namespace tandem::exchange {
@@ -140,6 +141,82 @@ TEST(RunReport, AnEvaluationIsFollowedToTheActorThatHasPartOfIt) {
     scored.scores.push_back({index, 0, messages::Scored{1}});
   stage.tell(scored);
   EXPECT_EQ(now().who, "none");
+}
+
+// A job in which the learner and its one rollout take turns: a second of each for a step.
+class TakesTurns {
+ public:
+  Stage stage{one_at_a_time()};
+
+  TakesTurns() { stage.begin(); }
+  messages::JobStatus status() const {
+    return stage.exchange->core().report(stage.executor.now()).status;
+  }
+  void step() {
+    stage.run(1s);
+    told_.generation_tokens += 24;
+    told_.busy_seconds += 1;
+    stage.tell(told_);
+    const auto works = stage.assigned();
+    for (; stage.works_done < works.size(); ++stage.works_done)
+      stage.generate(works[stage.works_done],
+                     PolicyVersion{stage.exchange->core().ledger().next_commit().value});
+    stage.score_everything();
+    stage.run(1s);
+    StepReport report;
+    report.tokens_trained = 24;
+    stage.commit(kLearner, report);
+  }
+
+ private:
+  static controller::SimulatedJob one_at_a_time() {
+    controller::SimulatedJob job = controller::plain_job(1);
+    job.exchange.budget.max_staleness = job.exchange.budget.lookahead = 0;
+    job.exchange.save = {};
+    return job;
+  }
+  messages::RolloutStats told_{.from = kRollout};
+};
+
+TEST(RunReport, TheRatesOfTheFleetAreMeasuredAndWhatTheyPredictIsShown) {
+  TakesTurns run;
+  run.step();
+  EXPECT_FALSE(run.status().rates) << "of one step";
+  run.step();
+  ASSERT_TRUE(run.status().rates);
+  EXPECT_EQ(run.status().rates->steps, 1);
+  for (int i = 2; i < 12; ++i) run.step();
+  const messages::JobStatus status = run.status();
+  ASSERT_TRUE(status.rates && status.gap);
+  EXPECT_EQ(status.rates->steps, 11);
+  EXPECT_NEAR(status.rates->seconds, 22, 0.1);
+  ASSERT_EQ(status.rates->rollouts.size(), 1u);
+  EXPECT_EQ(status.rates->rollouts[0].actor, kRollout.name);
+  EXPECT_NEAR(status.rates->rollouts[0].tokens_per_s, 24, 1e-6);
+  EXPECT_NEAR(status.rates->rollouts[0].busy_fraction, 0.5, 0.01);
+  EXPECT_NEAR(status.rates->step_seconds, 1, 0.01);
+  EXPECT_NEAR(status.rates->completions_per_step, 8, 1e-6);
+  EXPECT_NEAR(status.rates->trainer_idle_fraction, 0.5, 0.01);
+  EXPECT_EQ(status.gap->rollouts, 1);
+  EXPECT_NEAR(status.gap->trainer_idle_fraction, 0.5, 0.01);
+  const messages::Wait* wait = wait_for(status.waits, "nothing, but its trainer is idle");
+  ASSERT_NE(wait, nullptr);
+  EXPECT_EQ(wait->who, "job-1");
+  EXPECT_EQ(wait->detail,
+            "trainer idle 50 % (predicted 50 %): 4 rollouts would match it, 1 is up: tandem scale "
+            "job-1 rollout=4");
+  const nlohmann::json line = parse_json(run.stage.record.metrics_lines.back());
+  EXPECT_NEAR(line.at("tandem/recent/trainer_idle_fraction").get<double>(), 0.5, 0.01);
+  EXPECT_EQ(line.at("tandem/predicted/rollouts"), 4);
+}
+
+// Nothing of it is in the journal.
+TEST(RunReport, AnExchangeThatFollowsMeasuresTheFleetAnew) {
+  TakesTurns run;
+  for (int i = 0; i < 4; ++i) run.step();
+  ASSERT_TRUE(run.status().rates);
+  run.stage.follow();
+  EXPECT_FALSE(run.status().rates);
 }
 
 TEST(RunReport, AFullDiskOfAnActorIsToldUntilThereIsRoom) {

@@ -1,0 +1,19 @@
+// How a run's fleet stands: what its learner waits for, which is summed (fleet_window.h), and what
+// the rates predict of it (scheduler/fleet/fleet_gap.h).
+#pragma once
+
+#include <optional>
+
+#include "actors/exchange/turn.h"
+#include "scheduler/fleet/fleet_gap.h"
+
+namespace tandem::exchange {
+
+// Call it after each decision: the learner waits for this until the next one.
+void note_wait(Turn& turn);
+
+// `rates` are those of view.seen.fleet; nullopt where they are not enough for a prediction.
+std::optional<scheduler::FleetGap> gap_of(const RunView& view,
+                                          const std::optional<scheduler::FleetRates>& rates);
+
+}  // namespace tandem::exchange

@@ -1,0 +1,131 @@
+// The prediction knows the learner's steps, what rollouts generate while they are at work, their
+// pauses and the tokens that are wasted. All else that holds a trainer up is a wait of its own
+// kind, measured apart. Waits for rollouts that generate are in excess only as far as they are
+// longer than predicted.
+#include "scheduler/fleet/fleet_gap.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <utility>
+
+#include "scheduler/fleet/sizing.h"
+
+namespace tandem::scheduler {
+namespace {
+
+double& of(WaitSeconds& waits, TrainerWait wait) { return waits[static_cast<std::size_t>(wait)]; }
+
+std::string percent(double fraction) { return std::to_string(std::lround(100 * fraction)) + " %"; }
+
+std::string short_seconds(double seconds) {
+  char buffer[32];
+  std::snprintf(buffer, sizeof buffer, seconds < 10 ? "%.2g s" : "%.0f s", seconds);
+  return buffer;
+}
+
+// "2 rollouts are up", "a rollout is up".
+std::string are_up(std::int64_t rollouts) {
+  return rollouts == 1 ? "1 is up" : std::to_string(rollouts) + " are up";
+}
+
+GapCause cause_of(const FleetView& fleet, const SteadyState& predicted) {
+  WaitSeconds excess = fleet.waits;
+  of(excess, TrainerWait::kNone) = 0;
+  // Where nothing overlaps the last groups of a step are all of them, which is predicted.
+  if (!fleet.overlaps)
+    of(excess, TrainerWait::kSamples) += std::exchange(of(excess, TrainerWait::kLast), 0);
+  double known = predicted.trainer_idle_fraction * predicted.cycle_seconds;
+  for (const TrainerWait wait : {TrainerWait::kSamples, TrainerWait::kLast}) {
+    const double part = std::min(known, of(excess, wait));
+    of(excess, wait) -= part;
+    known -= part;
+  }
+  const auto most = std::ranges::max_element(excess);
+  return {static_cast<TrainerWait>(most - excess.begin()), *most};
+}
+
+// What a cause is, in words that go on after "predicted 4 %, measured 30 %: ".
+std::string cause_text(const FleetGap& gap) {
+  const std::string time = short_seconds(gap.cause->seconds) + " of each step";
+  switch (gap.cause->wait) {
+    case TrainerWait::kLearner:
+      return "the learner was not up for " + time;
+    case TrainerWait::kCheckpoint:
+      return "checkpoints take " + time;
+    case TrainerWait::kEvaluation:
+      return "evaluations hold it up for " + time;
+    case TrainerWait::kScores:
+      return "it waits for scores for " + time + ": more reward actors, or a faster reward";
+    case TrainerWait::kRollouts:
+      return "no rollout was up for " + time;
+    case TrainerWait::kWeights:
+      // Most of the wait, or a part of it beside the way of the weights.
+      if (gap.install_seconds >= gap.cause->seconds / 2)
+        return "the install pause is " + short_seconds(gap.install_seconds) + " of each step";
+      return "rollouts wait for the new weights for " + time;
+    case TrainerWait::kLast:
+      return "it waits for the last completions of a step for " + time +
+             ", while async.max_staleness holds further groups back";
+    case TrainerWait::kNone:
+    case TrainerWait::kSamples:
+      break;
+  }
+  if (gap.rollout_deaths > 0)
+    return "rollouts ended " + std::to_string(gap.rollout_deaths) + " times in " +
+           std::to_string(gap.steps) + " steps";
+  return "the rollouts' engines are idle for " + percent(gap.rollout_idle_measured) +
+         " of their time";
+}
+
+}  // namespace
+
+std::optional<FleetGap> gap_of(const FleetView& fleet) {
+  const FleetRates& rates = fleet.rates;
+  if (rates.rollouts.empty() || rates.steps <= 0 || rates.step_seconds <= 0 ||
+      rates.step_tokens <= 0 || fleet.rollouts <= 0)
+    return std::nullopt;
+  const FleetModel model = model_of(rates, fleet.overlaps);
+  const SteadyState predicted = steady_state(model, fleet.rollouts);
+  double paused = 0;
+  for (const RolloutRate& rollout : rates.rollouts) paused += rollout.install_fraction;
+  paused /= static_cast<double>(rates.rollouts.size());
+  FleetGap gap{.steps = rates.steps,
+               .overlaps = fleet.overlaps,
+               .rollouts = fleet.rollouts,
+               .rollouts_matched = matched_rollouts(model),
+               .trainer_idle_fraction = predicted.trainer_idle_fraction,
+               .rollout_idle_fraction = predicted.rollout_idle_fraction,
+               .trainer_idle_measured = rates.trainer_idle_fraction,
+               .rollout_idle_measured = rates.rollout_idle_fraction,
+               .install_seconds = paused * rates.seconds / static_cast<double>(rates.steps),
+               .rollout_deaths = rates.rollout_deaths};
+  if (gap.trainer_idle_measured - gap.trainer_idle_fraction > kGapLarge)
+    gap.cause = cause_of(fleet, predicted);
+  return gap;
+}
+
+std::optional<std::string> text(const FleetGap& gap, const std::string& job) {
+  if (gap.steps < kStepsJudged || gap.trainer_idle_measured <= kTrainerIdleTarget)
+    return std::nullopt;
+  const std::string measured = percent(gap.trainer_idle_measured),
+                    predicted = percent(gap.trainer_idle_fraction);
+  const bool lacks =
+      gap.trainer_idle_fraction > kTrainerIdleTarget && gap.rollouts_matched > gap.rollouts;
+  if (!lacks && gap.cause)
+    return "predicted " + predicted + ", measured " + measured + ": " + cause_text(gap);
+  std::string said = "trainer idle " + measured + " (predicted " + predicted + ")";
+  if (lacks) {
+    const std::string count = std::to_string(gap.rollouts_matched);
+    said += ": " + count + " rollouts would match it, " + are_up(gap.rollouts) + ": tandem scale " +
+            job + " rollout=" + count;
+    if (gap.cause) said += "; beside that, " + cause_text(gap);
+  } else if (!gap.overlaps) {
+    said +=
+        ": with async.max_staleness 0 it waits while rollouts generate, and more of them would "
+        "hardly shorten that";
+  }
+  return said;
+}
+
+}  // namespace tandem::scheduler

@@ -1,0 +1,53 @@
+// The idle time of a job's trainer as its own rates predict it (sizing.h), beside that which was
+// measured: which side waits, how many rollouts would match the trainer, and where the two figures
+// are far apart, what accounts for most of that. Pure; people read text().
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "scheduler/fleet/fleet_rates.h"
+#include "scheduler/fleet/trainer_wait.h"
+
+namespace tandem::scheduler {
+
+// A trainer may be idle for so much of its time; more is worth a word.
+inline constexpr double kTrainerIdleTarget = 0.05;
+// A larger difference of the two fractions is one to explain.
+inline constexpr double kGapLarge = 0.1;
+// Over fewer steps nothing is said: the first ones also fill the queue.
+inline constexpr std::int64_t kStepsJudged = 8;
+
+struct FleetView {
+  const FleetRates& rates;
+  WaitSeconds waits{};        // of each step, over the same window
+  bool overlaps = true;       // as FleetModel's
+  std::int64_t rollouts = 0;  // up, without those that drain
+};
+
+// What accounts for most of the time that the trainer waits beyond the prediction.
+struct GapCause {
+  TrainerWait wait = TrainerWait::kSamples;
+  double seconds = 0;  // of each step
+};
+
+struct FleetGap {
+  std::int64_t steps = 0;  // of the window
+  bool overlaps = true;
+  std::int64_t rollouts = 0, rollouts_matched = 0;
+  double trainer_idle_fraction = 0, rollout_idle_fraction = 0;  // predicted of `rollouts`
+  double trainer_idle_measured = 0, rollout_idle_measured = 0;
+  double install_seconds = 0;  // for which a mean rollout paused in each step
+  std::int64_t rollout_deaths = 0;
+  std::optional<GapCause> cause;  // set where more was measured, by kGapLarge
+};
+
+// nullopt: too little is known for a prediction (no rollout generates, or nothing is trained).
+std::optional<FleetGap> gap_of(const FleetView& fleet);
+
+// "trainer idle 31 % (predicted 29 %): 3 rollouts would match it, 2 are up: tandem scale JOB
+// rollout=3". nullopt where the trainer is hardly idle, or kStepsJudged are not trained yet.
+std::optional<std::string> text(const FleetGap& gap, const std::string& job);
+
+}  // namespace tandem::scheduler
