@@ -16,7 +16,7 @@ using cells::kNone;
 using cells::percent;
 using nlohmann::json;
 
-std::string number(const json& value, const char* format) {
+std::string formatted(const json& value, const char* format) {
   if (!value.is_number()) return kNone;
   char buffer[32];
   std::snprintf(buffer, sizeof buffer, format, value.get<double>());
@@ -56,10 +56,10 @@ std::string fleet_lines(const json& item, int width) {
       {"rollouts", counted(at(predicted, {"rollouts"}), " up"),
        counted(at(predicted, {"rollouts_matched"}), " match")},
       {"tokens/s of a rollout", rollout_rates(at(rates, {"rollouts"}))},
-      {"trainer's step", number(at(rates, {"step_seconds"}), "%.3g s")},
+      {"trainer's step", formatted(at(rates, {"step_seconds"}), "%.3g s")},
       {"tokens of a step", cells::count(at(rates, {"step_tokens"}))},
-      {"generated per trained", number(at(rates, {"generated_per_trained"}), "%.2f")},
-      {"pause of an install", number(at(rates, {"install_seconds"}), "%.2g s")},
+      {"generated per trained", formatted(at(rates, {"generated_per_trained"}), "%.2f")},
+      {"pause of an install", formatted(at(rates, {"install_seconds"}), "%.2g s")},
       {"prefix hits", percent(at(rates, {"prefix_hit_ratio"}))},
       {"rollout deaths", cells::text(at(rates, {"rollout_deaths"}))},
       {"over steps", cells::text(at(rates, {"steps"}))}};

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "actors/exchange/training.h"
+#include "actors/exchange/publications.h"
 
 namespace tandem::exchange {
 

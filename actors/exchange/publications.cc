@@ -81,6 +81,24 @@ PolicyVersion oldest_needed(const RunView& view) {
   return oldest;
 }
 
+// A repeated step publishes its version again where the publisher has lost it.
+bool publishes(const RunView& view, StepId step) {
+  const PolicyVersion version{step.value + 1};
+  const VersionFacts& versions = view.facts.versions;
+  if (version <= versions.published)
+    return needs(view, version) && !versions.offered.contains(version);
+  return version.value % view.config.budget.sync_steps == 0 ||
+         version.value == view.config.budget.steps_total;
+}
+
+// The retained versions and the one that comes next fill the publisher's K + 2 places at most.
+bool evaluation_in_the_way(const RunView& view, StepId step) {
+  const bool is_new = step.value >= view.facts.versions.published.value;
+  return is_new && publishes(view, step) &&
+         oldest_needed(view).value <
+             view.facts.versions.published.value - view.config.budget.max_staleness;
+}
+
 void ask_to_publish(Turn& turn) {
   turn.seen.learner.publish_asked = turn.now;
   turn.tell_learner(messages::PublishInitial{oldest_needed(turn.view())});

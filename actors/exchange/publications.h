@@ -29,6 +29,10 @@ void end_broadcasts_of_learner(Turn& turn);
 bool needs(const RunView& view, PolicyVersion version);
 // While the run starts, this is the oldest version that the learner keeps when it first publishes.
 PolicyVersion oldest_needed(const RunView& view);
+// Whether the learner publishes the version that the step makes.
+bool publishes(const RunView& view, StepId step);
+// The step may not be sent yet: its version would take the place of one that is being evaluated.
+bool evaluation_in_the_way(const RunView& view, StepId step);
 // Asks the learner, which is up, to publish what it holds.
 void ask_to_publish(Turn& turn);
 // Asks for it where the publisher has lost a version that the learner still holds.

@@ -30,16 +30,6 @@ std::string skipped_text(std::int64_t step, const messages::StepReport& report) 
          ", in all: " + std::to_string(report.steps_skipped);
 }
 
-// A repeated step publishes its version again where the publisher has lost it.
-bool publishes(const RunView& view, StepId step) {
-  const PolicyVersion version{step.value + 1};
-  const VersionFacts& versions = view.facts.versions;
-  if (version <= versions.published)
-    return needs(view, version) && !versions.offered.contains(version);
-  return version.value % view.config.budget.sync_steps == 0 ||
-         version.value == view.config.budget.steps_total;
-}
-
 void tell_step(Turn& turn, StepId step, const std::vector<GroupId>& batch) {
   messages::TrainStep train{
       .step = step, .publish = publishes(turn.view(), step), .retain = oldest_needed(turn.view())};
@@ -179,14 +169,6 @@ void after_commit(Turn& turn, const messages::StepCommitted& committed,
 }
 
 }  // namespace
-
-// The retained versions and the one that comes next fill the publisher's K + 2 places at most.
-bool evaluation_in_the_way(const RunView& view, StepId step) {
-  const bool is_new = step.value >= view.facts.versions.published.value;
-  return is_new && publishes(view, step) &&
-         oldest_needed(view).value <
-             view.facts.versions.published.value - view.config.budget.max_staleness;
-}
 
 void form(Turn& turn) {
   const RunFacts& facts = turn.facts;

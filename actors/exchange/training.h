@@ -9,8 +9,6 @@ namespace tandem::exchange {
 // Sends the learner its next step, where it owes no answer: a batch that it must repeat, or a new
 // one if the budget allows one to be formed.
 void form(Turn& turn);
-// The step may not be sent yet: its version would take the place of one that is being evaluated.
-bool evaluation_in_the_way(const RunView& view, StepId step);
 // Sends the step that the learner owes once more: it never got it.
 void send_again(Turn& turn);
 // Computes the figures of the batch in training anew, where the exchange before has formed it.

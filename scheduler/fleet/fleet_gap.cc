@@ -14,31 +14,33 @@
 namespace tandem::scheduler {
 namespace {
 
-double& of(WaitSeconds& waits, TrainerWait wait) { return waits[static_cast<std::size_t>(wait)]; }
+double& seconds_of(WaitSeconds& waits, TrainerWait wait) {
+  return waits[static_cast<std::size_t>(wait)];
+}
 
 std::string percent(double fraction) { return std::to_string(std::lround(100 * fraction)) + " %"; }
 
-std::string short_seconds(double seconds) {
+std::string step_share(double seconds) {
   char buffer[32];
   std::snprintf(buffer, sizeof buffer, seconds < 10 ? "%.2g s" : "%.0f s", seconds);
   return buffer;
 }
 
-// "2 rollouts are up", "a rollout is up".
 std::string are_up(std::int64_t rollouts) {
   return rollouts == 1 ? "1 is up" : std::to_string(rollouts) + " are up";
 }
 
 GapCause cause_of(const FleetView& fleet, const SteadyState& predicted) {
   WaitSeconds excess = fleet.waits;
-  of(excess, TrainerWait::kNone) = 0;
+  seconds_of(excess, TrainerWait::kNone) = 0;
   // Where nothing overlaps the last groups of a step are all of them, which is predicted.
   if (!fleet.overlaps)
-    of(excess, TrainerWait::kSamples) += std::exchange(of(excess, TrainerWait::kLast), 0);
+    seconds_of(excess, TrainerWait::kSamples) +=
+        std::exchange(seconds_of(excess, TrainerWait::kLast), 0);
   double known = predicted.trainer_idle_fraction * predicted.cycle_seconds;
   for (const TrainerWait wait : {TrainerWait::kSamples, TrainerWait::kLast}) {
-    const double part = std::min(known, of(excess, wait));
-    of(excess, wait) -= part;
+    const double part = std::min(known, seconds_of(excess, wait));
+    seconds_of(excess, wait) -= part;
     known -= part;
   }
   const auto most = std::ranges::max_element(excess);
@@ -47,7 +49,7 @@ GapCause cause_of(const FleetView& fleet, const SteadyState& predicted) {
 
 // What a cause is, in words that go on after "predicted 4 %, measured 30 %: ".
 std::string cause_text(const FleetGap& gap) {
-  const std::string time = short_seconds(gap.cause->seconds) + " of each step";
+  const std::string time = step_share(gap.cause->seconds) + " of each step";
   switch (gap.cause->wait) {
     case TrainerWait::kLearner:
       return "the learner was not up for " + time;
@@ -60,9 +62,9 @@ std::string cause_text(const FleetGap& gap) {
     case TrainerWait::kRollouts:
       return "no rollout was up for " + time;
     case TrainerWait::kWeights:
-      // Most of the wait, or a part of it beside the way of the weights.
+      // Else most of it is the way of the weights: publication, fetching, version by version.
       if (gap.install_seconds >= gap.cause->seconds / 2)
-        return "the install pause is " + short_seconds(gap.install_seconds) + " of each step";
+        return "the install pause is " + step_share(gap.install_seconds) + " of each step";
       return "rollouts wait for the new weights for " + time;
     case TrainerWait::kLast:
       return "it waits for the last completions of a step for " + time +

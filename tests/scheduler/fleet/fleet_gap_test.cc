@@ -10,8 +10,6 @@
 namespace tandem::scheduler {
 namespace {
 
-using enum TrainerWait;
-
 // Steps of a second and 100 tokens, by rollouts of 40 tokens/s.
 FleetRates rates_of_fleet(std::size_t rollouts, double idle) {
   FleetRates rates{.steps = 16,
@@ -38,9 +36,10 @@ std::string said_of(const FleetView& fleet) {
 
 TEST(FleetGap, SaysHowManyRolloutsWouldMatch) {
   const FleetRates rates = rates_of_fleet(2, 0.21);
-  EXPECT_EQ(said_of({.rates = rates, .waits = wait_for(kSamples, 0.27), .rollouts = 2}),
-            "trainer idle 21 % (predicted 20 %): 4 rollouts would match it, 2 are up: tandem scale "
-            "arith-1 rollout=4");
+  EXPECT_EQ(
+      said_of({.rates = rates, .waits = wait_for(TrainerWait::kSamples, 0.27), .rollouts = 2}),
+      "trainer idle 21 % (predicted 20 %): 4 rollouts would match it, 2 are up: tandem scale "
+      "arith-1 rollout=4");
   EXPECT_EQ(said_of({.rates = rates_of_fleet(1, 0.6), .rollouts = 1}),
             "trainer idle 60 % (predicted 60 %): 4 rollouts would match it, 1 is up: tandem scale "
             "arith-1 rollout=4");
@@ -60,31 +59,36 @@ TEST(FleetGap, NamesWhatThePredictionDoesNotKnow) {
     return said_of({.rates = rates, .waits = wait_for(wait, 0.43), .rollouts = 4});
   };
   const auto all = [](const std::string& why) { return "predicted 0 %, measured 30 %: " + why; };
-  EXPECT_EQ(said(kCheckpoint), all("checkpoints take 0.43 s of each step"));
-  EXPECT_EQ(said(kLearner), all("the learner was not up for 0.43 s of each step"));
-  EXPECT_EQ(said(kEvaluation), all("evaluations hold it up for 0.43 s of each step"));
-  EXPECT_EQ(said(kRollouts), all("no rollout was up for 0.43 s of each step"));
-  EXPECT_EQ(said(kScores), all("it waits for scores for 0.43 s of each step: more reward actors, "
-                               "or a faster reward"));
-  EXPECT_EQ(said(kWeights), all("rollouts wait for the new weights for 0.43 s of each step"));
-  EXPECT_EQ(said(kLast), all("it waits for the last completions of a step for 0.43 s of each step, "
-                             "while async.max_staleness holds further groups back"));
+  EXPECT_EQ(said(TrainerWait::kCheckpoint), all("checkpoints take 0.43 s of each step"));
+  EXPECT_EQ(said(TrainerWait::kLearner), all("the learner was not up for 0.43 s of each step"));
+  EXPECT_EQ(said(TrainerWait::kEvaluation), all("evaluations hold it up for 0.43 s of each step"));
+  EXPECT_EQ(said(TrainerWait::kRollouts), all("no rollout was up for 0.43 s of each step"));
+  EXPECT_EQ(said(TrainerWait::kScores),
+            all("it waits for scores for 0.43 s of each step: more reward actors, "
+                "or a faster reward"));
+  EXPECT_EQ(said(TrainerWait::kWeights),
+            all("rollouts wait for the new weights for 0.43 s of each step"));
+  EXPECT_EQ(said(TrainerWait::kLast),
+            all("it waits for the last completions of a step for 0.43 s of each step, "
+                "while async.max_staleness holds further groups back"));
   const auto idle = [](FleetRates& rates) { rates.rollout_idle_fraction = 0.4; };
-  EXPECT_EQ(said(kSamples, idle), all("the rollouts' engines are idle for 40 % of their time"));
+  EXPECT_EQ(said(TrainerWait::kSamples, idle),
+            all("the rollouts' engines are idle for 40 % of their time"));
   const auto die = [](FleetRates& rates) { rates.rollout_deaths = 3; };
-  EXPECT_EQ(said(kSamples, idle, die), all("rollouts ended 3 times in 16 steps"));
+  EXPECT_EQ(said(TrainerWait::kSamples, idle, die), all("rollouts ended 3 times in 16 steps"));
 }
 
 TEST(FleetGap, NamesThePauseOfInstalls) {
   FleetRates rates = rates_of_fleet(5, 0.3);
   for (RolloutRate& rollout : rates.rollouts) rollout.install_fraction = 0.28;
-  EXPECT_EQ(said_of({.rates = rates, .waits = wait_for(kWeights, 0.43), .rollouts = 5}),
-            "predicted 0 %, measured 30 %: the install pause is 0.4 s of each step");
+  EXPECT_EQ(
+      said_of({.rates = rates, .waits = wait_for(TrainerWait::kWeights, 0.43), .rollouts = 5}),
+      "predicted 0 %, measured 30 %: the install pause is 0.4 s of each step");
 }
 
 TEST(FleetGap, NamesBothWhereMoreRolloutsAreNotAll) {
-  WaitSeconds waits = wait_for(kScores, 0.6);
-  waits[static_cast<std::size_t>(kSamples)] = 0.4;  // of which 0.25 s are predicted
+  WaitSeconds waits = wait_for(TrainerWait::kScores, 0.6);
+  waits[static_cast<std::size_t>(TrainerWait::kSamples)] = 0.4;  // of which 0.25 s are predicted
   EXPECT_EQ(said_of({.rates = rates_of_fleet(2, 0.5), .waits = waits, .rollouts = 2}),
             "trainer idle 50 % (predicted 20 %): 4 rollouts would match it, 2 are up: tandem scale "
             "arith-1 rollout=4; beside that, it waits for scores for 0.6 s of each step: more "
@@ -94,8 +98,10 @@ TEST(FleetGap, NamesBothWhereMoreRolloutsAreNotAll) {
 // Without overlap the wait for rollouts is no fault of theirs, and soon no number of them helps.
 TEST(FleetGap, TakesTurnsWhereNothingOverlaps) {
   FleetRates rates = rates_of_fleet(2, 0.56);
-  const FleetView few{
-      .rates = rates, .waits = wait_for(kLast, 1.27), .overlaps = false, .rollouts = 2};
+  const FleetView few{.rates = rates,
+                      .waits = wait_for(TrainerWait::kLast, 1.27),
+                      .overlaps = false,
+                      .rollouts = 2};
   ASSERT_TRUE(gap_of(few));
   EXPECT_NEAR(gap_of(few)->trainer_idle_fraction, 1.25 / 2.25, 1e-12);
   EXPECT_FALSE(gap_of(few)->cause) << "the last groups are all groups";
