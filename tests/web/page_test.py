@@ -339,6 +339,14 @@ def a_run_with_prices_shows_its_cost(page):
         "1205 tokens trained per device second · 12.4 USD · 0.0312 USD a step"), figures
     page.shot("cost-desktop")
     page.expect_calm()
+def what_is_predicted_stands_beside_what_is_measured(page):
+    page.sign_in()
+    page.go(f"#/runs/{LIVE}", PLOTTED)
+    figures = figures_of(page)
+    assert figures["Idle now"] == "31.2 %" and figures["Predicted idle"] == "29 %", figures
+    assert figures["Matched by"] == "57", figures
+    page.expect_fits()
+    page.shot("predicted-desktop")
 
 
 def an_ended_run_keeps_its_plots_and_logs(page):
@@ -346,6 +354,7 @@ def an_ended_run_keeps_its_plots_and_logs(page):
     page.go("#/runs/arithmetic-grpo-6", PLOTTED)
     page.browser.wait_for("document.querySelector('.controls').hidden")
     figures = figures_of(page)
+    assert "Predicted idle" not in figures, figures
     assert figures["Staleness"] == "1 of 2", figures
     assert figures["Learner idle"] == "23.7 %" and figures["Rollouts idle"] == "5.1 %", figures
     assert figures["Goodput and cost"] == "1205 tokens trained per device second", figures
@@ -533,6 +542,7 @@ TESTS = [plots_are_drawn_at_both_widths, a_live_run_asks_for_its_tail_alone,
          runs_of_a_group_have_a_mean, runs_of_a_group_have_a_mean_for_each_configuration,
          a_phone_shows_what_a_run_is_called, every_tab_shows_hostile_text_as_text,
          an_actor_opens_with_its_log, a_run_with_prices_shows_its_cost,
+         an_actor_opens_with_its_log, what_is_predicted_stands_beside_what_is_measured,
          an_ended_run_keeps_its_plots_and_logs,
          events_are_marked_by_their_level_and_not_by_words, the_configuration_of_a_run_is_shown,
          a_plot_is_saved_as_csv_and_png, what_is_not_there_is_said,

@@ -27,6 +27,8 @@ const kPlots = [
            ['trained', 'tandem/tokens_trained_per_s', 'perf/throughput']]},
   {title: 'Idle', unit: 'fraction', hint: 'Share of time that learner and rollouts waited',
    lines: [['learner', 'tandem/trainer_idle_fraction'],
+           ['newest steps', 'tandem/recent/trainer_idle_fraction'],
+           ['predicted', 'tandem/predicted/trainer_idle_fraction'],
            ['rollouts', 'tandem/rollout_idle_fraction']]},
   {title: 'Queue age', hint: 'Age of the oldest sample that waits to be trained, in steps',
    lines: [['oldest', 'tandem/oldest_sample_age_steps', 'tandem/oldest_sample_age',

@@ -28,6 +28,14 @@ const kFigures = [
   ['Version', (run) => format.count(run.policy_version), 'Of the policy, the newest'],
   ['Queue', (run) => format.count(run.queue_depth), 'Groups generated and not yet in training'],
   ['Learner idle', (run) => format.percent(run.trainer_idle_fraction), 'Share of its time'],
+  ['Idle now', (run) => run.predicted && run.rates
+      ? format.percent(run.rates.trainer_idle_fraction) : null,
+   'Share of the learner\'s time, over the newest steps'],
+  ['Predicted idle', (run) => run.predicted
+      ? format.percent(run.predicted.trainer_idle_fraction) : null,
+   'Of the learner, by the rates of both pools in the newest steps'],
+  ['Matched by', (run) => run.predicted ? format.count(run.predicted.rollouts_matched) : null,
+   'Rollouts with which the learner would not wait for samples'],
   ['Rollouts idle', (run) => typeof run.rollout_idle_fraction === 'number'
       ? format.percent(run.rollout_idle_fraction) : null, 'Share of their time'],
   ['Generated', (run) => rate(run.tokens_per_second?.generated), 'Tokens per second, all rollouts'],
