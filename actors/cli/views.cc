@@ -557,27 +557,15 @@ std::string render_description(Kind kind, const json& item, const json& events,
                                const Screen& screen) {
   json fields = with_readable_times(item, screen);
   if (fields.is_object())
-    for (const char* const shown_below : {"why", "alerts", "troubles", "memory", "reserved"})
-      fields.erase(shown_below);
-  std::string out =
-      render_items(kind, json::array({item}), OutputForm::kName, screen) + "\n" + to_yaml(fields);
-  if (const json& why = at(item, {"why"}); why.is_array() && !why.empty())
-    out += "\nWaits:\n" + wait_lines(why, screen);
-  if (const std::string alerts = alert_lines(item); !alerts.empty()) out += "\nAlerts:\n" + alerts;
-  if (const std::string troubles = trouble_lines(item); !troubles.empty())
-    out += "\nTroubles:\n" + troubles;
-  if (const std::string memory = memory_lines(item, screen.width); !memory.empty())
-    out += "\nMemory:\n" + memory;
-  if (const std::string reserved = reserved_lines(item, screen.width); !reserved.empty())
-    out += "\nReserved:\n" + reserved;
-    for (const char* const shown : {"why", "troubles", "rates", "predicted", "memory", "reserved"})
+    for (const char* const shown : {"why", "alerts", "troubles", "rates", "predicted", "memory", "reserved"})
       fields.erase(shown);
   std::string out =
       render_items(kind, json::array({item}), OutputForm::kName, screen) + "\n" + to_yaml(fields);
   const json& why = at(item, {"why"});
   const std::string waits = why.is_array() && !why.empty() ? wait_lines(why, screen) : "";
   for (const auto& [title, lines] :
-       {std::pair("Waits", waits), std::pair("Troubles", trouble_lines(item)),
+       {std::pair("Waits", waits), std::pair("Alerts", alert_lines(item)),
+        std::pair("Troubles", trouble_lines(item)),
         std::pair("Fleet", fleet_lines(item, screen.width)),
         std::pair("Memory", memory_lines(item, screen.width)),
         std::pair("Reserved", reserved_lines(item, screen.width))})

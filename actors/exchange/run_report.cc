@@ -423,7 +423,6 @@ messages::JobStatus status_of(const RunView& view) {
     status.eta_s = total.running_seconds / static_cast<double>(status.step) *
                    static_cast<double>(status.total_steps - status.step);
   add_rates(status, statistics.rate_points);
-  status.rates = view.seen.fleet.rates();
   status.cost = cost_of(view);
   return status;
 }

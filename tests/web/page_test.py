@@ -339,6 +339,8 @@ def a_run_with_prices_shows_its_cost(page):
         "1205 tokens trained per device second · 12.4 USD · 0.0312 USD a step"), figures
     page.shot("cost-desktop")
     page.expect_calm()
+
+
 def what_is_predicted_stands_beside_what_is_measured(page):
     page.sign_in()
     page.go(f"#/runs/{LIVE}", PLOTTED)
@@ -542,7 +544,7 @@ TESTS = [plots_are_drawn_at_both_widths, a_live_run_asks_for_its_tail_alone,
          runs_of_a_group_have_a_mean, runs_of_a_group_have_a_mean_for_each_configuration,
          a_phone_shows_what_a_run_is_called, every_tab_shows_hostile_text_as_text,
          an_actor_opens_with_its_log, a_run_with_prices_shows_its_cost,
-         an_actor_opens_with_its_log, what_is_predicted_stands_beside_what_is_measured,
+         what_is_predicted_stands_beside_what_is_measured,
          an_ended_run_keeps_its_plots_and_logs,
          events_are_marked_by_their_level_and_not_by_words, the_configuration_of_a_run_is_shown,
          a_plot_is_saved_as_csv_and_png, what_is_not_there_is_said,
