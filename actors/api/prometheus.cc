@@ -195,36 +195,33 @@ void add_progress(PrometheusText& text, const ExchangeReports& reports) {
       text.sample(label_list({{"tandem_job", job}, {"reason", reason}}), count);
 }
 
-// The rates of the fleet over the newest steps; no series before they are measured.
+// The rates of the fleet over the newest steps, and what they predict; no series before they are
+// measured.
 void add_rates(PrometheusText& text, const ExchangeReports& reports) {
-  const auto figures = [&](const Family& family, auto value) {
+  const auto figures = [&](const Family& family, auto part, auto value) {
     text.family(family);
     for (const auto& [job, report] : reports)
-      if (report.status.rates)
-        text.sample(label_list({{"tandem_job", job}}), std::invoke(value, *report.status.rates));
+      if (const auto& of = std::invoke(part, report.status))
+        text.sample(label_list({{"tandem_job", job}}), std::invoke(value, *of));
   };
+  constexpr auto kRates = &messages::JobStatus::rates;
+  constexpr auto kGap = &messages::JobStatus::gap;
   figures({"tandem_trainer_idle_fraction_recent", "gauge",
            "Share of time the learner waited, over the newest steps."},
-          &scheduler::FleetRates::trainer_idle_fraction);
+          kRates, &scheduler::FleetRates::trainer_idle_fraction);
+  figures({"tandem_trainer_idle_fraction_predicted", "gauge",
+           "Share of time the learner would wait in the steady state of these rates."},
+          kGap, &scheduler::FleetGap::trainer_idle_fraction);
+  figures({"tandem_rollouts_matched", "gauge", "Rollouts with which the learner would not wait."},
+          kGap, &scheduler::FleetGap::rollouts_matched);
   figures({"tandem_install_pause_seconds", "gauge", "Mean pause of one install of weights."},
-          &scheduler::FleetRates::install_seconds);
+          kRates, &scheduler::FleetRates::install_seconds);
   figures({"tandem_install_pause_fraction", "gauge", "Share of the rollouts' time in installs."},
-          &exchange::install_fraction);
+          kRates, &exchange::install_fraction);
   figures({"tandem_prefix_cache_hit_ratio", "gauge", "Share of looked-up prompt tokens found."},
-          &scheduler::FleetRates::prefix_hit_ratio);
+          kRates, &scheduler::FleetRates::prefix_hit_ratio);
   figures({"tandem_tokens_generated_per_trained", "gauge", "Tokens generated per token trained."},
-          &scheduler::FleetRates::generated_per_trained);
-  const auto predicted = [&](const Family& family, auto value) {
-    text.family(family);
-    for (const auto& [job, report] : reports)
-      if (report.status.gap)
-        text.sample(label_list({{"tandem_job", job}}), std::invoke(value, *report.status.gap));
-  };
-  predicted({"tandem_trainer_idle_fraction_predicted", "gauge",
-             "Share of time the learner would wait in the steady state of these rates."},
-            &scheduler::FleetGap::trainer_idle_fraction);
-  predicted({"tandem_rollouts_matched", "gauge", "Rollouts with which the learner would not wait."},
-            &scheduler::FleetGap::rollouts_matched);
+          kRates, &scheduler::FleetRates::generated_per_trained);
   text.family({"tandem_rollout_tokens_per_second", "gauge", "While its engine was at work."});
   for (const auto& [job, report] : reports)
     if (report.status.rates)

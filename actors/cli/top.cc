@@ -234,7 +234,7 @@ ScreenLines help_lines() {
           "1 … 9     the job of this number alone; 0: all jobs",
           "?         show or hide this",
           "",
-          "IDLE is the learner's time without work, measured and predicted, of the newest steps.",
+          "IDLE is the learner's, measured/predicted, over the newest steps.",
           "CPU is of one core; MEMORY counts shared pages for each of an actor's processes."};
 }
 

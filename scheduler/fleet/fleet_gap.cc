@@ -89,19 +89,19 @@ std::optional<FleetGap> gap_of(const FleetView& fleet) {
     return std::nullopt;
   const FleetModel model = model_of(rates, fleet.overlaps);
   const SteadyState predicted = steady_state(model, fleet.rollouts);
-  double paused = 0;
-  for (const RolloutRate& rollout : rates.rollouts) paused += rollout.install_fraction;
-  paused /= static_cast<double>(rates.rollouts.size());
-  FleetGap gap{.steps = rates.steps,
-               .overlaps = fleet.overlaps,
-               .rollouts = fleet.rollouts,
-               .rollouts_matched = matched_rollouts(model),
-               .trainer_idle_fraction = predicted.trainer_idle_fraction,
-               .rollout_idle_fraction = predicted.rollout_idle_fraction,
-               .trainer_idle_measured = rates.trainer_idle_fraction,
-               .rollout_idle_measured = rates.rollout_idle_fraction,
-               .install_seconds = paused * rates.seconds / static_cast<double>(rates.steps),
-               .rollout_deaths = rates.rollout_deaths};
+  FleetGap gap{
+      .steps = rates.steps,
+      .overlaps = fleet.overlaps,
+      .rollouts = fleet.rollouts,
+      .rollouts_matched = matched_rollouts(model),
+      .trainer_idle_fraction = predicted.trainer_idle_fraction,
+      .rollout_idle_fraction = predicted.rollout_idle_fraction,
+      .trainer_idle_measured = rates.trainer_idle_fraction,
+      .rollout_idle_measured = rates.rollout_idle_fraction,
+      .install_seconds = model.pause_fraction * rates.seconds / static_cast<double>(rates.steps),
+      .rollout_deaths = rates.rollout_deaths,
+      .waits = fleet.waits,
+      .cause = {}};
   if (gap.trainer_idle_measured - gap.trainer_idle_fraction > kGapLarge)
     gap.cause = cause_of(fleet, predicted);
   return gap;

@@ -40,6 +40,7 @@ struct FleetGap {
   double trainer_idle_measured = 0, rollout_idle_measured = 0;
   double install_seconds = 0;  // for which a mean rollout paused in each step
   std::int64_t rollout_deaths = 0;
+  WaitSeconds waits{};            // as FleetView's
   std::optional<GapCause> cause;  // set where more was measured, by kGapLarge
 };
 

@@ -171,6 +171,7 @@ TEST(Prometheus, UnknownValuesAreAbsent) {
   EXPECT_EQ(lines_of(after, "tandem_actor_cpu_percent").size(), 1u);
 }
 
+<<<<<<< HEAD
 TEST(Prometheus, OnlyAJobWithPricesHasACost) {
   ExchangeReports reports;
   reports["free-1"].status.cost = {.rollout_device_seconds = 30, .goodput = 12.5};
@@ -193,6 +194,31 @@ TEST(Prometheus, OnlyAJobWithPricesHasACost) {
                    R"(tandem_device_seconds_total{tandem_job="free-1",pool="learner"} 0.0)",
                    R"(tandem_device_seconds_total{tandem_job="paid-1",pool="rollout"} 30.0)",
                    R"(tandem_device_seconds_total{tandem_job="paid-1",pool="learner"} 10.0)"}));
+=======
+TEST(Prometheus, EachRolloutHasItsRateAndTheJobWhatTheyPredict) {
+  messages::ExchangeReport report;
+  report.status.rates = scheduler::FleetRates{
+      .rollouts = {{.actor = "j-1/rollout/0", .tokens_per_s = 20, .install_fraction = 0.25},
+                   {.actor = "j-1/rollout/1", .tokens_per_s = 30, .install_fraction = 0.75}},
+      .trainer_idle_fraction = 0.25};
+  report.status.gap = scheduler::FleetGap{.rollouts_matched = 3, .trainer_idle_fraction = 0.125};
+  const std::string text = prometheus_text({}, {{"j-1", report}});
+  read_exposition(text);
+  EXPECT_EQ(
+      lines_of(text, "tandem_rollout_tokens_per_second"),
+      (Lines{R"(tandem_rollout_tokens_per_second{tandem_job="j-1",actor="j-1/rollout/0"} 20.0)",
+             R"(tandem_rollout_tokens_per_second{tandem_job="j-1",actor="j-1/rollout/1"} 30.0)"}));
+  const std::string job = R"({tandem_job="j-1"} )";
+  EXPECT_EQ(lines_of(text, "tandem_trainer_idle_fraction_recent"),
+            Lines{"tandem_trainer_idle_fraction_recent" + job + "0.25"});
+  EXPECT_EQ(lines_of(text, "tandem_trainer_idle_fraction_predicted"),
+            Lines{"tandem_trainer_idle_fraction_predicted" + job + "0.125"});
+  EXPECT_EQ(lines_of(text, "tandem_rollouts_matched"),
+            Lines{"tandem_rollouts_matched" + job + "3.0"});
+  EXPECT_EQ(lines_of(text, "tandem_install_pause_fraction"),
+            Lines{"tandem_install_pause_fraction" + job + "0.5"});
+  EXPECT_EQ(lines_of(text, "tandem_prefix_cache_hit_ratio"), Lines{}) << "nothing was looked up";
+>>>>>>> c38ebcd3 (Families of rates and of predictions are made by one function; a gap has the waits of its window)
 }
 
 TEST(Prometheus, EveryListedJobHasTheStateItIsIn) {
