@@ -171,7 +171,6 @@ TEST(Prometheus, UnknownValuesAreAbsent) {
   EXPECT_EQ(lines_of(after, "tandem_actor_cpu_percent").size(), 1u);
 }
 
-<<<<<<< HEAD
 TEST(Prometheus, OnlyAJobWithPricesHasACost) {
   ExchangeReports reports;
   reports["free-1"].status.cost = {.rollout_device_seconds = 30, .goodput = 12.5};
@@ -194,7 +193,8 @@ TEST(Prometheus, OnlyAJobWithPricesHasACost) {
                    R"(tandem_device_seconds_total{tandem_job="free-1",pool="learner"} 0.0)",
                    R"(tandem_device_seconds_total{tandem_job="paid-1",pool="rollout"} 30.0)",
                    R"(tandem_device_seconds_total{tandem_job="paid-1",pool="learner"} 10.0)"}));
-=======
+}
+
 TEST(Prometheus, EachRolloutHasItsRateAndTheJobWhatTheyPredict) {
   messages::ExchangeReport report;
   report.status.rates = scheduler::FleetRates{
@@ -218,7 +218,6 @@ TEST(Prometheus, EachRolloutHasItsRateAndTheJobWhatTheyPredict) {
   EXPECT_EQ(lines_of(text, "tandem_install_pause_fraction"),
             Lines{"tandem_install_pause_fraction" + job + "0.5"});
   EXPECT_EQ(lines_of(text, "tandem_prefix_cache_hit_ratio"), Lines{}) << "nothing was looked up";
->>>>>>> c38ebcd3 (Families of rates and of predictions are made by one function; a gap has the waits of its window)
 }
 
 TEST(Prometheus, EveryListedJobHasTheStateItIsIn) {
