@@ -12,7 +12,7 @@ namespace tandem::controller {
 
 using messages::Role;
 using scheduler::AutoscaleHold;
-using scheduler::TrainerState;
+using scheduler::TrainerHealth;
 
 namespace {
 
@@ -23,16 +23,16 @@ bool at_work(const ActorRecord& actor) {
          actor.status.state == scheduler::ActorState::kBusy;
 }
 
-TrainerState trainer_of(const JobRecord& job, const messages::FleetMeasured& measured, Time now) {
+TrainerHealth trainer_of(const JobRecord& job, const messages::FleetMeasured& measured, Time now) {
   const auto found = job.actors.find(actor_name(job.id, Role::kLearner, 0));
-  if (found == job.actors.end()) return TrainerState::kDown;
+  if (found == job.actors.end()) return TrainerHealth::kDown;
   const ActorRecord& learner = found->second;
-  if (scheduler::loops(learner.crash_loop, learner.status, now)) return TrainerState::kCrashLoop;
-  if (!at_work(learner)) return TrainerState::kDown;
-  if (std::ranges::any_of(learner.ranks, &RankRecord::silent)) return TrainerState::kSilent;
-  if (measured.skipped_in_row > 0) return TrainerState::kSkipsSteps;
-  if (measured.restoring) return TrainerState::kRestoring;
-  return measured.evaluates ? TrainerState::kEvaluates : TrainerState::kHealthy;
+  if (scheduler::loops(learner.crash_loop, learner.status, now)) return TrainerHealth::kCrashLoop;
+  if (!at_work(learner)) return TrainerHealth::kDown;
+  if (std::ranges::any_of(learner.ranks, &RankRecord::silent)) return TrainerHealth::kSilent;
+  if (measured.skipped_in_row > 0) return TrainerHealth::kSkipsSteps;
+  if (measured.restoring) return TrainerHealth::kRestoring;
+  return measured.evaluates ? TrainerHealth::kEvaluates : TrainerHealth::kHealthy;
 }
 
 std::string change_text(std::int64_t from, std::int64_t to, const std::string& reason) {

@@ -75,6 +75,7 @@ void ExchangeCore::on(Turn& turn, Decide) {
     finish_learner_drain(turn);
     settle(turn);
     note_wait(turn);
+    seen_.learner.committed.reset();
   }
   if (draft_.events.empty()) return;
   JournalDraft draft = std::exchange(draft_, {});

@@ -96,6 +96,12 @@ void FleetWindow::ended(const std::string& rollout, bool died) {
   if (found != place_by_rollout_.end()) places_[found->second].up = false;
 }
 
+void FleetWindow::delayed(FleetDelay what, Duration time) {
+  DelaySums& sums = sums_.delays[static_cast<std::size_t>(what)];
+  ++sums.count;
+  sums.seconds += seconds(time);
+}
+
 void FleetWindow::trained(Duration time) {
   ++sums_.trainings;
   sums_.training_seconds += seconds(time);
@@ -186,6 +192,14 @@ std::optional<scheduler::FleetRates> FleetWindow::rates(std::int64_t steps) cons
   if (trained > 0) rates.generated_per_trained = 1 + wasted / trained;
   const auto [step_s, sequence_s, prompt_token_s] = fit_nonnegative(all.steps);
   rates.engine = {step_s, sequence_s, prompt_token_s};
+  const auto mean = [&](FleetDelay what) {
+    const auto place = static_cast<std::size_t>(what);
+    const DelaySums &now = to.sums.delays[place], &before = from->sums.delays[place];
+    return ratio(now.seconds - before.seconds, static_cast<double>(now.count - before.count));
+  };
+  rates.fetch_seconds = mean(FleetDelay::kFetch);
+  rates.score_seconds = mean(FleetDelay::kScore);
+  rates.turnaround_seconds = mean(FleetDelay::kTurnaround);
   rates.install_seconds = ratio(all.pause_seconds, static_cast<double>(all.installs));
   if (all.prefix_queries > 0)
     rates.prefix_hit_ratio =

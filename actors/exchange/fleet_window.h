@@ -10,6 +10,7 @@
 //   MW-2  At most kRatePoints points are kept, however long the run and however short its steps.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -45,6 +46,14 @@ struct RolloutSums {
   bool operator==(const RolloutSums&) const = default;
 };
 
+// Times of which the window has the mean (FleetRates).
+enum class FleetDelay : std::uint8_t { kFetch, kScore, kTurnaround };
+inline constexpr std::size_t kFleetDelays = 3;
+struct DelaySums {
+  std::int64_t count = 0;
+  double seconds = 0;
+};
+
 // Sums of the job besides its rollouts.
 struct FleetSums {
   std::int64_t steps = 0;       // committed
@@ -55,6 +64,7 @@ struct FleetSums {
   std::uint64_t tokens_wasted = 0;  // of groups that were generated and not trained
   std::int64_t completions = 0;     // trained
   std::int64_t rollout_deaths = 0;
+  std::array<DelaySums, kFleetDelays> delays{};  // by FleetDelay
   scheduler::WaitSeconds waits{};  // the learner's time
 };
 
@@ -67,6 +77,7 @@ class FleetWindow {
   void installed(const std::string& rollout, double pause_seconds);
   void ended(const std::string& rollout, bool died);
   void wasted(std::uint64_t tokens) { sums_.tokens_wasted += tokens; }
+  void delayed(FleetDelay what, Duration time);
   // The learner was at work on a step, which it has trained, or it ended before.
   void trained(Duration time);
   void learner_ended(Duration time) { sums_.learner_seconds += seconds(time); }

@@ -34,6 +34,7 @@ struct WorkerSeen {
   Time up;
   Time worked;                  // when it last came up, installed a version or answered
   PolicyVersion announced{-2};  // the newest version that the rollout was told of
+  Time announced_at{};          // when it was told first
   bool away = false;          // it has outlived the exchange before and not met this one (follow.h)
   bool came_back = false;     // it was away
   bool broke = false;         // its engine has failed, and its end follows
@@ -78,6 +79,7 @@ struct LearnerSeen {
   // Set while it waits for room on a disk: why, and since when.
   std::optional<std::pair<std::string, Time>> no_room;
   std::optional<Time> none_since;                          // when the last learner ended
+  std::optional<Time> committed;  // when it committed a step, until the next decision
   bool away = false;                                       // as WorkerSeen's
   bool said_batches_gone = false, said_no_replay = false;  // of the record of batches
   bool save_due = false;              // the next Decide asks for the checkpoint that is awaited

@@ -136,6 +136,7 @@ void announce(Turn& turn, const ActorId& rollout, PolicyVersion version) {
   WorkerSeen& worker = turn.seen.workers.by_actor[rollout.name];
   const bool first = worker.announced < version;
   worker.announced = version;
+  if (first) worker.announced_at = turn.now;
   if (const auto known = versions.checksums.find(version); known != versions.checksums.end())
     offer.checksum = known->second;
   const BroadcastsSeen& broadcasts = turn.seen.broadcasts;

@@ -109,6 +109,7 @@ void take_rewards(Turn& turn, const messages::GroupScore& group, Rewards rewards
     if (all_failed) return discard_failed(turn, group.group, *rewards.last_failure);
     return discard(turn, group.group, *reason);
   }
+  turn.seen.fleet.delayed(FleetDelay::kScore, turn.now - turn.seen.groups.at(group.group).moved);
   const bool has_notes = !rewards.notes.extras.empty() || !rewards.notes.errors.empty();
   if (has_notes) turn.seen.notes[group.group] = std::move(rewards.notes);
   turn.record(GroupScored{.group = group.group,

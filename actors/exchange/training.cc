@@ -38,6 +38,8 @@ void tell_step(Turn& turn, StepId step, const std::vector<GroupId>& batch) {
     train.groups.push_back(
         {.group = group, .attempt = 0, .payload = facts.header->payload, .rewards = facts.rewards});
   }
+  if (const auto committed = std::exchange(turn.seen.learner.committed, std::nullopt))
+    turn.seen.fleet.delayed(FleetDelay::kTurnaround, turn.now - *committed);
   turn.seen.statistics.step_sent = turn.now;
   turn.tell_learner(std::move(train));
 }
@@ -241,6 +243,7 @@ void take(Turn& turn, const messages::StepCommitted& committed) {
   // The next Decide asks for the checkpoint: by then it is known whether the figures of the step
   // were written.
   turn.seen.learner.save_due = learner.checkpoint_awaited == version;
+  turn.seen.learner.committed = turn.now;
   turn.wake();
 }
 

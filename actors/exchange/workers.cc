@@ -5,6 +5,7 @@
 #include "actors/exchange/workers.h"
 
 #include <algorithm>
+#include <chrono>
 #include <vector>
 
 #include "actors/exchange/checks.h"
@@ -15,6 +16,9 @@
 namespace tandem::exchange {
 
 namespace {
+
+constexpr double kPauseMost_s = 3600;  // peers may say what they like
+
 
 bool is_rollout(const RunFacts& facts, const ActorId& who) {
   return facts.workers.find(messages::Role::kRollout, who) != nullptr;
@@ -128,6 +132,12 @@ void take(Turn& turn, const messages::Installed& installed) {
   seen.worked = turn.now;
   seen.begin_part(turn.now);
   seen.damaged_in_row = 0;
+  if (installed.version == seen.announced) {
+    const Duration pause = std::chrono::duration_cast<Duration>(
+        std::chrono::duration<double>(std::clamp(installed.seconds, 0.0, kPauseMost_s)));
+    turn.seen.fleet.delayed(FleetDelay::kFetch,
+                            std::max(Duration{0}, turn.now - seen.announced_at - pause));
+  }
   turn.wake();
 }
 

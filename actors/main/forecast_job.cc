@@ -52,7 +52,8 @@ forecast::EngineCosts engine_costs(const scheduler::FleetRates& rates) {
                               .step_s = rates.engine.step_s,
                               .sequence_s = rates.engine.sequence_s,
                               .prompt_token_s = rates.engine.prompt_token_s,
-                              .install_s = rates.install_seconds};
+                              .install_s = rates.install_seconds,
+                              .fetch_s = rates.fetch_seconds};
   if (costs.step_s + costs.sequence_s > 0) return costs;
   double sum = 0;
   for (const scheduler::RolloutRate& rollout : rates.rollouts) sum += rollout.tokens_per_s;

@@ -26,6 +26,9 @@ std::optional<scheduler::FleetRates> rates_in(const json& value) {
   read(value, "completions_per_step", rates.completions_per_step);
   read(value, "generated_per_trained", rates.generated_per_trained);
   read(value, "install_seconds", rates.install_seconds);
+  read(value, "fetch_seconds", rates.fetch_seconds);
+  read(value, "score_seconds", rates.score_seconds);
+  read(value, "turnaround_seconds", rates.turnaround_seconds);
   read(value, "trainer_idle_fraction", rates.trainer_idle_fraction);
   read(value, "rollout_idle_fraction", rates.rollout_idle_fraction);
   read(value, "rollout_deaths", rates.rollout_deaths);

@@ -225,6 +225,8 @@ Result<ForecastPlan> Simulation::plan(const job::JobSpec& job) const {
   if (run_) {
     common = engine_costs(run_->rates);
     plan.learner.token_s = run_->rates.step_seconds / run_->rates.step_tokens;
+    plan.learner.turnaround_s = run_->rates.turnaround_seconds;
+    plan.reward.score_s = run_->rates.score_seconds;
   }
   for (const auto& [text, to] :
        {std::pair(&costs.install, &common.install_s), std::pair(&costs.step, &plan.learner.step_s),

@@ -21,24 +21,23 @@ constexpr double kPauseStall = 0.25;
 // An idle fraction that falls by less has not fallen.
 constexpr double kGainLeast = 0.02;
 
-std::string percent(double fraction) { return std::to_string(std::lround(100 * fraction)) + " %"; }
 std::string rounded(double amount) { return std::to_string(std::llround(amount)); }
 
-const char* trouble_of(TrainerState state) {
+const char* trouble_of(TrainerHealth state) {
   switch (state) {
-    case TrainerState::kHealthy:
+    case TrainerHealth::kHealthy:
       return "";
-    case TrainerState::kCrashLoop:
+    case TrainerHealth::kCrashLoop:
       return "the learner keeps dying";
-    case TrainerState::kDown:
+    case TrainerHealth::kDown:
       return "the learner is not up";
-    case TrainerState::kSilent:
+    case TrainerHealth::kSilent:
       return "nothing is heard of the learner";
-    case TrainerState::kSkipsSteps:
+    case TrainerHealth::kSkipsSteps:
       return "the learner skips steps, since their gradients are not finite";
-    case TrainerState::kRestoring:
+    case TrainerHealth::kRestoring:
       return "the run is being restored";
-    case TrainerState::kEvaluates:
+    case TrainerHealth::kEvaluates:
       return "an evaluation runs";
   }
   return "";
@@ -83,7 +82,8 @@ class Decision {
  private:
   AutoscaleDecision decided() const {
     const std::int64_t wanted = input_.wanted;
-    if (input_.trainer != TrainerState::kHealthy) return hold(kTrainer, trouble_of(input_.trainer));
+    if (input_.trainer != TrainerHealth::kHealthy)
+      return hold(kTrainer, trouble_of(input_.trainer));
     if (model_.pause_fraction >= kPauseStall) return hold(kWeights, pauses());
     if (wanted < config_.min || wanted > config_.max)
       return change(std::clamp(wanted, config_.min, config_.max), "outside of " + range());
@@ -104,8 +104,9 @@ class Decision {
     if (input_.up < wanted)
       return hold(kStarting, rounded(input_.up) + " of " + rounded(wanted) + " rollouts are up");
     if (no_gain())
-      return hold(kNoGain, "trainer idle " + percent(state_.raised->trainer_idle) + " before and " +
-                               percent(idle()) + " after rollouts were added, which slowed each");
+      return hold(kNoGain, "trainer idle " + whole_percent(state_.raised->trainer_idle) +
+                               " before and " + whole_percent(idle()) +
+                               " after rollouts were added, which slowed each");
     const std::int64_t most =
         std::min(config_.max, wanted + std::max<std::int64_t>(0, input_.room));
     // Without overlap the trainer is idle whatever the number, so that the rates alone decide.
@@ -173,17 +174,17 @@ class Decision {
   double idle() const { return input_.rates.trainer_idle_fraction; }
 
   std::string measurement() const {
-    return "trainer idle " + percent(idle()) + " over " +
+    return "trainer idle " + whole_percent(idle()) + " over " +
            rounded(static_cast<double>(input_.rates.steps)) + " steps";
   }
   std::string would_match() const {
     const Rates rates = rates_of(model_);
     return rounded(static_cast<double>(matched_)) + " would match (" +
            rounded(rates.consumed_per_s) + " tokens/s trained, " + rounded(rates.instance_per_s) +
-           " of a rollout, headroom " + percent(config_.headroom) + ")";
+           " of a rollout, headroom " + whole_percent(config_.headroom) + ")";
   }
   std::string pauses() const {
-    return "weights are the stall: rollouts pause for " + percent(model_.pause_fraction) +
+    return "weights are the stall: rollouts pause for " + whole_percent(model_.pause_fraction) +
            " of their time to install them";
   }
   std::string range() const {

@@ -40,7 +40,7 @@ struct AutoscaleConfig {
 };
 
 // The state of the trainer that decides whether its figures can be trusted.
-enum class TrainerState : std::uint8_t {
+enum class TrainerHealth : std::uint8_t {
   kHealthy,
   kCrashLoop,
   kDown,        // it starts, or its process has ended
@@ -57,7 +57,7 @@ struct AutoscaleInput {
   std::int64_t wanted = 1;  // rollouts that the job is to have; > 0
   std::int64_t up = 0;      // of them at work
   std::int64_t room = 0;    // rollouts beside them that would find a place now
-  TrainerState trainer = TrainerState::kHealthy;
+  TrainerHealth trainer = TrainerHealth::kHealthy;
 };
 
 // Why nothing is changed.

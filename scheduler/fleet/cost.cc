@@ -14,7 +14,6 @@
 namespace tandem::scheduler {
 namespace {
 
-
 Error pricing_error(std::string message) {
   return {ErrorCode::kInvalid, std::move(message), "",
           "as in rollout=2.10,learner=4.00 or rollout=2.10,learner=4.00,currency=EUR: the prices "

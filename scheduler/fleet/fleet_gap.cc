@@ -18,8 +18,6 @@ double& seconds_of(WaitSeconds& waits, TrainerWait wait) {
   return waits[static_cast<std::size_t>(wait)];
 }
 
-std::string percent(double fraction) { return std::to_string(std::lround(100 * fraction)) + " %"; }
-
 std::string step_share(double seconds) {
   char buffer[32];
   std::snprintf(buffer, sizeof buffer, seconds < 10 ? "%.2g s" : "%.0f s", seconds);
@@ -76,7 +74,7 @@ std::string cause_text(const FleetGap& gap) {
   if (gap.rollout_deaths > 0)
     return "rollouts ended " + std::to_string(gap.rollout_deaths) + " times in " +
            std::to_string(gap.steps) + " steps";
-  return "the rollouts' engines are idle for " + percent(gap.rollout_idle_measured) +
+  return "the rollouts' engines are idle for " + whole_percent(gap.rollout_idle_measured) +
          " of their time";
 }
 
@@ -110,8 +108,8 @@ std::optional<FleetGap> gap_of(const FleetView& fleet) {
 std::optional<std::string> text(const FleetGap& gap, const std::string& job) {
   if (gap.steps < kStepsJudged || gap.trainer_idle_measured <= kTrainerIdleTarget)
     return std::nullopt;
-  const std::string measured = percent(gap.trainer_idle_measured),
-                    predicted = percent(gap.trainer_idle_fraction);
+  const std::string measured = whole_percent(gap.trainer_idle_measured),
+                    predicted = whole_percent(gap.trainer_idle_fraction);
   const bool lacks =
       gap.trainer_idle_fraction > kTrainerIdleTarget && gap.rollouts_matched > gap.rollouts;
   if (!lacks && gap.cause)

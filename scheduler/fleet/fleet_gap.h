@@ -8,12 +8,11 @@
 #include <string>
 
 #include "scheduler/fleet/fleet_rates.h"
+#include "scheduler/fleet/sizing.h"
 #include "scheduler/fleet/trainer_wait.h"
 
 namespace tandem::scheduler {
 
-// A trainer may be idle for so much of its time; more is worth a word.
-inline constexpr double kTrainerIdleTarget = 0.05;
 // A larger difference of the two fractions is one to explain.
 inline constexpr double kGapLarge = 0.1;
 // Over fewer steps nothing is said: the first ones also fill the queue.

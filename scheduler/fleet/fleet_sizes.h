@@ -12,9 +12,6 @@
 
 namespace tandem::scheduler {
 
-// The share of a trainer's time that may pass in waits for samples before a fleet is too small.
-inline constexpr double kTrainerIdleTarget = 0.05;
-
 // The present fleet, the matched one and those around them, ascending. Each has at least one
 // rollout.
 std::vector<SteadyState> fleets_around(const FleetModel& model, std::optional<std::int64_t> present,

@@ -31,6 +31,10 @@ double supply_per_s(const Rates& rates, std::int64_t instances) {
 
 }  // namespace
 
+std::string whole_percent(double fraction) {
+  return std::to_string(std::lround(100 * fraction)) + " %";
+}
+
 std::int64_t matched_instances(const Rates& rates, double headroom) {
   CHECK(rates.consumed_per_s > 0 && rates.instance_per_s > 0 && headroom > 0 && headroom <= 1);
   return static_cast<std::int64_t>(

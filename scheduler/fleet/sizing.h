@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "runtime/base/enum_names.h"
@@ -16,7 +17,11 @@
 namespace tandem::scheduler {
 
 inline constexpr double kSizingHeadroom = 0.8;
+// The share of a trainer's time that may pass in waits for samples before a fleet is too small.
+inline constexpr double kTrainerIdleTarget = 0.05;
 inline constexpr double kSecondsPerHour = 60 * 60, kSecondsPerDay = 24 * kSecondsPerHour;
+
+std::string whole_percent(double fraction);  // "31 %" of 0.312
 
 struct Rates {
   double consumed_per_s;  // tokens the trainer takes when it never waits: batch tokens / step time

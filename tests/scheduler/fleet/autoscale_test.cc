@@ -89,9 +89,9 @@ TEST(Autoscale, LimitsHold_AS2) {
 }
 
 TEST(Autoscale, NothingWhileTheTrainerIsInTrouble_AS3) {
-  for (const TrainerState trouble :
-       {TrainerState::kCrashLoop, TrainerState::kDown, TrainerState::kSilent,
-        TrainerState::kSkipsSteps, TrainerState::kRestoring, TrainerState::kEvaluates}) {
+  for (const TrainerHealth trouble :
+       {TrainerHealth::kCrashLoop, TrainerHealth::kDown, TrainerHealth::kSilent,
+        TrainerHealth::kSkipsSteps, TrainerHealth::kRestoring, TrainerHealth::kEvaluates}) {
     AutoscaleInput input = job_of(4);
     input.trainer = trouble;
     const AutoscaleDecision decision = decide(input);
@@ -178,7 +178,7 @@ class Plant {
   double pause = 0, noise = 0;  // of each rate, as a standard deviation
   bool overlaps = true;
   std::int64_t room = 1000;
-  TrainerState trainer = TrainerState::kHealthy;
+  TrainerHealth trainer = TrainerHealth::kHealthy;
 
   // One window with the lengths and rates as they are.
   AutoscaleDecision window() {
@@ -253,13 +253,13 @@ TEST(Autoscale, RandomRatesNeverFlapNorLeaveTheLimits_AS1_AS2_AS3) {
       if (rng.below(10) == 0) plant.speed = 500 + 8000 * rng.unit();
       if (rng.below(10) == 0) plant.per_token_s = 5e-5 * (0.05 + rng.unit());
       if (rng.below(10) == 0) plant.pause = rng.below(2) ? 0.0 : 0.5 * rng.unit();
-      plant.trainer = rng.below(10) == 0 ? TrainerState::kCrashLoop : TrainerState::kHealthy;
+      plant.trainer = rng.below(10) == 0 ? TrainerHealth::kCrashLoop : TrainerHealth::kHealthy;
       const std::int64_t before = plant.rollouts();
       const AutoscaleDecision decision = plant.window();
       ASSERT_LE(config.min, plant.rollouts());
       ASSERT_LE(plant.rollouts(), config.max);
       ASSERT_LE(plant.rollouts(), std::max(before, plant.room)) << decision.reason;
-      if (plant.trainer != TrainerState::kHealthy || plant.pause >= 0.25) {
+      if (plant.trainer != TrainerHealth::kHealthy || plant.pause >= 0.25) {
         ASSERT_EQ(plant.rollouts(), before) << decision.reason;
       }
       ASSERT_EQ(decision.hold == Hold::kChanges, plant.rollouts() != before);
