@@ -21,7 +21,7 @@ namespace tandem {
 
 using Labels = std::map<std::string, std::string>;
 
-struct MetricSample {
+struct ExpositionSample {
   std::string name;  // with the suffix of a histogram's
   Labels labels;
   double value = 0;
@@ -29,7 +29,7 @@ struct MetricSample {
 
 struct MetricFamily {
   std::string name, type;
-  std::vector<MetricSample> samples;
+  std::vector<ExpositionSample> samples;
 };
 
 // `{a="b",c="d"}` from its first quote on; nothing where it is malformed.
@@ -69,7 +69,7 @@ inline void expect_histogram(const MetricFamily& family) {
     std::optional<double> sum, count;
   };
   std::map<Labels, Series> all;
-  for (const MetricSample& sample : family.samples) {
+  for (const ExpositionSample& sample : family.samples) {
     Labels labels = sample.labels;
     const auto bound = labels.extract("le");
     Series& series = all[labels];

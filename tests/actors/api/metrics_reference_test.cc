@@ -93,7 +93,7 @@ TEST(MetricsReference, HasEachFamilyOfPrometheus) {
     documented.emplace(*codes_in(row.at(0)).begin(), row.at(1), codes_in(row.at(2)));
   for (const MetricFamily& family : read_exposition(prometheus_page())) {
     EXPECT_FALSE(family.samples.empty()) << family.name;
-    for (const MetricSample& sample : family.samples) {
+    for (const ExpositionSample& sample : family.samples) {
       std::set<std::string> labels;
       for (const auto& [label, value] : sample.labels)
         if (label != "le") labels.insert(label);  // "le" is documented once

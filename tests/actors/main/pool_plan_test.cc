@@ -24,17 +24,17 @@ const PoolPlan kPlan{.replicas = 2,
                      .prices = {}};
 
 TEST(PoolPlan, IsReadFromTheKeysOfAJob) {
-  const auto plan = plan_of({{"learner.ranks", "2"},
-                             {"rollout.replicas", "3"},
-                             {"rollout.n", "16"},
-                             {"rollout.name", "native"},
-                             {"data.train_batch_size", "32"},
-                             {"async.max_staleness", "0"},
-                             {"pools.rollout.gpus_per_actor", "0.25"},
-                             {"pricing.rollout", "2.1"},
-                             {"pricing.learner", "4"},
-                             {"pricing.currency", "\"EUR\""}},
-                            "job.yaml");
+  const auto plan = app::plan_of({{"learner.ranks", "2"},
+                                  {"rollout.replicas", "3"},
+                                  {"rollout.n", "16"},
+                                  {"rollout.name", "native"},
+                                  {"data.train_batch_size", "32"},
+                                  {"async.max_staleness", "0"},
+                                  {"pools.rollout.gpus_per_actor", "0.25"},
+                                  {"pricing.rollout", "2.1"},
+                                  {"pricing.learner", "4"},
+                                  {"pricing.currency", "\"EUR\""}},
+                                 "job.yaml");
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->replicas, 3);
   EXPECT_EQ(plan->ranks, 2);
@@ -47,7 +47,7 @@ TEST(PoolPlan, IsReadFromTheKeysOfAJob) {
 }
 
 TEST(PoolPlan, AJobOfActorsAloneHasNone) {
-  const auto none = plan_of({{"name", "counter"}}, "counter-1");
+  const auto none = app::plan_of({{"name", "counter"}}, "counter-1");
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().code, ErrorCode::kInvalid);
   EXPECT_EQ(none.error().where, "counter-1");

@@ -35,7 +35,7 @@ cli::Outcome outcome(Words words, const Words& more = {}) {
   return cli::run(arguments, {.offline = offline_answers, .verbs = all_verbs});
 }
 
-std::string printed(const Words& words, const Words& more = {}) {
+std::string printed_by(const Words& words, const Words& more = {}) {
   const cli::Outcome done = outcome(words, more);
   EXPECT_TRUE(done.ok) << done.shown;
   return done.out;
@@ -43,7 +43,7 @@ std::string printed(const Words& words, const Words& more = {}) {
 
 json answer(const Words& words, Words more = {}) {
   more.insert(more.end(), {"-o", "json"});
-  return parse_json(printed(words, more));
+  return parse_json(printed_by(words, more));
 }
 
 void expect_parts(const std::string& text, const Words& parts) {
@@ -61,7 +61,7 @@ json fleet_of(const json& sizes, std::int64_t rollouts) {
 // The worked example of the runbook: 13 rollouts match, 8 leave the trainer idle 18.6 % of every
 // cycle, and 15 grow a queue by 20,678.4 tok/s, 12.4M tokens after 10 min.
 TEST(SizeCommand, PrintsTheRunbooksFigures) {
-  expect_parts(printed(kRunbook, {"--replicas", "8"}),
+  expect_parts(printed_by(kRunbook, {"--replicas", "8"}),
                {"39,321.6 tok/s", "13 rollouts (headroom 0.8)", "18.6%", "+20,678.4", "12.4M",
                 "undersized: 8 rollouts, 13 would match: trainer idle 18.6% of every cycle",
                 "rollout.replicas: 13"});
@@ -80,10 +80,10 @@ TEST(SizeCommand, PrintsTheRunbooksFigures) {
 }
 
 TEST(SizeCommand, AnOversizedAndAMatchedFleet) {
-  expect_parts(printed(kRunbook, {"--replicas", "15"}),
+  expect_parts(printed_by(kRunbook, {"--replicas", "15"}),
                {"oversized: 15 rollouts, 13 would match",
                 "20,678.4 tok/s, 12.4M tokens after 10 min", "larger data.train_batch_size"});
-  expect_parts(printed(kRunbook, {"--replicas", "13"}),
+  expect_parts(printed_by(kRunbook, {"--replicas", "13"}),
                {"matched: 13 rollouts: trainer idle 0.0%"});
   EXPECT_EQ(answer(kRunbook, {"--replicas", "13"})["mend"], "");
   EXPECT_EQ(answer(kRunbook, {"--headroom", "1"})["matched"], 10);
@@ -110,7 +110,7 @@ TEST(SizeCommand, TheFirstLessonsIterations) {
   EXPECT_NEAR(eight["cycle_seconds"].get<double>(), 17, 1e-6);
   EXPECT_NEAR(eight["steps_per_day"].get<double>(), 5082, 1);
   EXPECT_NEAR(eight["completions_per_s"].get<double>(), 256 / 17.0, 1e-6);
-  const std::string text = printed(lesson);
+  const std::string text = printed_by(lesson);
   expect_parts(text, {" 17 ", "5,082"});
 }
 
@@ -125,10 +125,10 @@ TEST(SizeCommand, DividesDevicesAndCountsCosts) {
   EXPECT_EQ(std::ranges::count_if(split["splits"], [](const json& s) { return s["best"] == true; }),
             1);
   EXPECT_EQ(split["learner_efficiency_given"], false);
-  const std::string text = printed(kRunbook, more);
+  const std::string text = printed_by(kRunbook, more);
   expect_parts(text, {"best", "EUR/STEP", "EUR/DAY", "EUR/1000 COMPLETIONS", "STEPS/HOUR",
                       "taken as linear in its ranks, which nothing has measured"});
-  EXPECT_EQ(printed(kRunbook, {"--devices", "16", "--learner-efficiency", "0.9"})
+  EXPECT_EQ(printed_by(kRunbook, {"--devices", "16", "--learner-efficiency", "0.9"})
                 .find("which nothing has measured"),
             std::string::npos);
 }
@@ -260,7 +260,7 @@ TEST_F(SizeOfRun, ItsOwnRatesGiveAdviceInOrder) {
     EXPECT_FALSE(advice["mend"].get<std::string>().empty());
   }
   EXPECT_EQ(kinds, (Words{"deaths", "spread", "install_pause", "staleness_slack", "waste"}));
-  expect_parts(printed({"size", "--from", "sums-1"}),
+  expect_parts(printed_by({"size", "--from", "sums-1"}),
                {"recover before adding rollouts:", "1. 2 deaths of rollouts in 50 steps",
                 "tandem describe actor/sums-1/rollout/1", "installs of weights take 20.0%",
                 "1.5 tokens are generated per token trained", "prefix hits 10.0%",
@@ -279,7 +279,7 @@ TEST_F(SizeOfRun, LinesOfMetricsServeARunWithoutRates) {
   EXPECT_EQ(sizes["verdict"], "undersized");
   EXPECT_NEAR(fleet_of(sizes, 2)["trainer_idle_fraction"].get<double>(), 0.5, 1e-9);
   EXPECT_EQ(answer({"size", "--from", run.string()})["matched"], 5) << "by its directory";
-  expect_parts(printed({"size", "--from", "sums-2"}),
+  expect_parts(printed_by({"size", "--from", "sums-2"}),
                {"sums-2 (metrics.jsonl), the newest 20 steps", "measured  trainer idle 50.0%"});
 }
 
@@ -313,13 +313,13 @@ TEST_F(SizeOfRun, VerifiesAMatchedFleet) {
   const json sizes = answer({"size", "--from", "sums-4"});
   EXPECT_EQ(sizes["verdict"], "matched");
   EXPECT_TRUE(sizes["advice"].empty());
-  expect_parts(printed({"size", "--from", "sums-4"}),
+  expect_parts(printed_by({"size", "--from", "sums-4"}),
                {"matched: 2 rollouts: trainer idle 1.2% (predicted 0.0%); the target is 5.0%"});
 
   sound.trainer_idle_fraction = 0.3;
   result(run, {{"rates", exchange::rates_json(sound)}});
   expect_parts(
-      printed({"size", "--from", "sums-4"}),
+      printed_by({"size", "--from", "sums-4"}),
       {"unexplained: 2 rollouts should match, and yet trainer idle 30.0%", "tandem why sums-4"});
 }
 
