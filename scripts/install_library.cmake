@@ -10,7 +10,9 @@ file(INSTALL "${library}" DESTINATION "${prefix}/${library_folder}")
 foreach(folder ${library_folders})
   get_filename_component(parent ${folder} DIRECTORY)
   file(INSTALL "${source}/${folder}" DESTINATION "${prefix}/${include_folder}/tandem/${parent}"
-    FILES_MATCHING PATTERN "*.h" PATTERN "program/tandem" EXCLUDE)
+    FILES_MATCHING PATTERN "*.h" PATTERN "program/tandem" EXCLUDE
+    # Between a controller and its exchanges, with headers of scheduler/: no program needs them.
+    PATTERN "messages/exchange.h" EXCLUDE PATTERN "messages/job_status.h" EXCLUDE)
 endforeach()
 file(INSTALL "${source}/actors/program/tandem" DESTINATION "${prefix}/${include_folder}"
   FILES_MATCHING PATTERN "*.h")

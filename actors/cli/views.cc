@@ -557,15 +557,15 @@ std::string render_description(Kind kind, const json& item, const json& events,
                                const Screen& screen) {
   json fields = with_readable_times(item, screen);
   if (fields.is_object())
-    for (const char* const shown : {"why", "alerts", "troubles", "rates", "predicted", "memory", "reserved"})
+    for (const char* const shown :
+         {"why", "alerts", "troubles", "rates", "predicted", "memory", "reserved"})
       fields.erase(shown);
   std::string out =
       render_items(kind, json::array({item}), OutputForm::kName, screen) + "\n" + to_yaml(fields);
   const json& why = at(item, {"why"});
-  const std::string waits = why.is_array() && !why.empty() ? wait_lines(why, screen) : "";
   for (const auto& [title, lines] :
-       {std::pair("Waits", waits), std::pair("Alerts", alert_lines(item)),
-        std::pair("Troubles", trouble_lines(item)),
+       {std::pair("Waits", why.empty() ? std::string() : wait_lines(why, screen)),
+        std::pair("Alerts", alert_lines(item)), std::pair("Troubles", trouble_lines(item)),
         std::pair("Fleet", fleet_lines(item, screen.width)),
         std::pair("Memory", memory_lines(item, screen.width)),
         std::pair("Reserved", reserved_lines(item, screen.width))})
@@ -579,11 +579,9 @@ std::string render_why(const json& item, const Screen& screen) {
   std::string out = name + " is " + text(at(item, {"state"}));
   if (const std::string reason = reason_of(item); reason != kNone) out += ": " + reason;
   out = visible(out, Lines::kOne) + "\n";
-  out += alert_lines(item);
-  out += trouble_lines(item);  // whole, as the line above: they are why the question was asked
+  out += alert_lines(item) + trouble_lines(item);  // whole: they are why the question was asked
   const json& why = at(item, {"why"});
-  if (!why.is_array() || why.empty()) return out + "it waits for nothing\n";
-  return out + wait_lines(why, screen);
+  return out + (why.empty() ? "it waits for nothing\n" : wait_lines(why, screen));
 }
 
 std::string render_samples(const json& samples, OutputForm form, const Screen& screen) {

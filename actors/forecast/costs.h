@@ -18,8 +18,8 @@ struct EngineCosts {
   double fetch_s = 0;    // from a version's announcement until it may be installed
 };
 
-// A step takes  step + token · (its completion tokens); the weights are published within it. A run's
-// exchange needs some time to write files between two steps, which a forecast's does not.
+// A step takes  step + token · (its completion tokens); the weights are published within it. The
+// exchange of a run also needs some time to write files between two steps.
 struct LearnerCosts {
   double step_s = 0, token_s = 0;
   double turnaround_s = 0;  // from a commit until the exchange has the next batch ready

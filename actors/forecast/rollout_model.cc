@@ -9,7 +9,7 @@
 namespace tandem::forecast {
 namespace {
 
-// No two rollouts have a version at the same moment: the one that has it first gets the next groups.
+// No two rollouts have a version at the same moment: the first one gets the next groups.
 constexpr double kFetchSpread_s = 1e-3;
 
 Duration duration_of(double s) { return Duration(std::llround(s * 1e9)); }

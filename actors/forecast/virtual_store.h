@@ -1,5 +1,5 @@
-// The payload store of a forecast: it knows how many tokens each payload stands for, and has none of
-// them. Used by the one thread of the simulated executor.
+// The payload store of a forecast: it knows how many tokens each payload stands for, and has none
+// of them. Used by the one thread of the simulated executor.
 #pragma once
 
 #include <cstdint>

@@ -362,13 +362,12 @@ cli::VerbHelp SimulateCommand::help() {
   return {.name = "simulate",
           .group = cli::VerbGroup::kRun,
           .description = "What a job would do on a fleet: the real exchange in virtual time",
-          .examples = {"tandem simulate JOB.yaml --rollout-tokens-per-s 4000 --step-seconds 20 "
-                       "--lengths 'lognormal(1536,0.9,8192)' --compare",
-                       "tandem simulate JOB.yaml --engine A:step=6ms,seq=0.1ms --engine "
-                       "B:step=9ms,seq=0.3ms --fleet 24xA+40xB --step-seconds 90 --lengths-from "
-                       "~/.tandem/runs/arithmetic-grpo-1",
-                       "tandem simulate JOB.yaml --rollout-tokens-per-s 4000 --step-seconds 20 "
-                       "--lengths 'uniform(1,512)' --sweep rollout.replicas=8,13,15"}};
+          .examples = {
+              "tandem simulate JOB.yaml --from arithmetic-grpo-1 --compare",
+              "tandem simulate JOB.yaml --from arithmetic-grpo-1 --sweep rollout.replicas=1,2,4",
+              "tandem simulate JOB.yaml --from arithmetic-grpo-1 --fleet 64 --mtbf 6h --svg a.svg",
+              "tandem simulate JOB.yaml --engine step=6ms,seq=0.1ms --step-seconds 20 --lengths "
+              "'uniform(1,99)'"}};
 }
 
 void SimulateCommand::options(cli::Options& options) {

@@ -80,8 +80,8 @@ struct FleetModel {
 // (CHECKed).
 FleetModel model_of(const FleetRates& rates, bool overlaps);
 
-// kInvalid where the arithmetic has no answer: a rate or time that is not a positive number, a share
-// outside its bounds, or a fleet of more than kRolloutsMost rollouts.
+// kInvalid where the arithmetic has no answer: a rate or time that is not a positive number, a
+// share outside its bounds, or a fleet of more than kRolloutsMost rollouts.
 inline constexpr std::int64_t kRolloutsMost = 1 << 20;
 Result<void> check_model(const FleetModel& model, double headroom = kSizingHeadroom);
 

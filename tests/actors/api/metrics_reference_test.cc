@@ -57,6 +57,7 @@ std::string prometheus_page() {
   rank.usage = node::RankUsage{.cpu_percent = 1, .memory_bytes = 1};
   job.actors[actor] = controller::ActorRecord{
       .name = actor, .job = id, .role = messages::Role::kRollout, .ranks = {rank}};
+  job.autoscaling.on = true;
   controller::ClusterView cluster{};
   cluster.jobs.push_back(std::move(job));
   messages::ExchangeReport report;

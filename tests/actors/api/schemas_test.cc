@@ -86,6 +86,12 @@ Picture full_picture() {
     job.shape.per_rank[role] = {.cpu_milli = 500, .memory_bytes = 7};
   }
   job.status.state = scheduler::JobState::kWarmStart;
+  job.shape.autoscale = scheduler::AutoscaleConfig{.min = 1, .max = 4};
+  job.desired[messages::Role::kRollout] = 2;
+  job.autoscaling.on = true;
+  job.autoscaling.newest = scheduler::AutoscaleDecision{};
+  job.autoscaling.newest->matched = 3;
+  job.autoscaling.last = controller::Autoscaling::Change{Time{}, 1, 2, "trainer idle 31 %"};
   job.shape.memory[messages::Role::kRollout].rows = {{"weights", 5},
                                                      {"restore", 2, scheduler::MemoryUse::kPeak}};
   controller::RankRecord rank{.node = "n", .alive = true};

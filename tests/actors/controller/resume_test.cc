@@ -270,6 +270,7 @@ TEST(Resume, CancelledRunGoesOn) {
 TEST(Resume, TheCostIsThatOfAllIncarnations) {
   SimulatedJob job = plain_job(7);
   job.exchange.pricing = scheduler::Pricing{.rollout = 2.1, .learner = 4};
+  job.exchange.budget.steps_total = 80;  // rollouts report once a second
   auto first = cluster_of(7);
   const auto id = first->submit(job);
   first->run_for(1200ms);

@@ -262,7 +262,7 @@ TEST(JobTable, NamesTheRequiredKeyThatIsMissing) {
     EXPECT_EQ(job.error().message, "`" + own_path(key) + "` is missing");
     EXPECT_TRUE(job.error().where.starts_with("job.yaml")) << job.error().where;
   }
-  EXPECT_EQ(required, 7);
+  EXPECT_EQ(required, 9);
 }
 
 // JT-1: print_job and the reference page rely on it.

@@ -340,6 +340,9 @@ TEST(JobNumbers, EveryOtherRealNumberIsUsedAsADouble) {
                                             "pricing.learner",
                                             "pools.rollout.cpus_per_actor",
                                             "pools.rollout.gpus_per_actor",
+                                            "pools.rollout.autoscale.target_trainer_idle",
+                                            "pools.rollout.autoscale.headroom",
+                                            "pools.rollout.autoscale.cooldown_s",
                                             "pools.learner.cpus_per_actor",
                                             "pools.learner.gpus_per_actor",
                                             "pools.reward.cpus_per_actor"};
