@@ -8,6 +8,7 @@
 
 #include "actors/exchange/exchange.h"
 #include "actors/forecast/learner_model.h"
+#include "actors/forecast/reward_model.h"
 #include "runtime/actor/simulated_executor.h"
 #include "runtime/actor/system.h"
 #include "runtime/base/check.h"
@@ -147,7 +148,7 @@ class Fleet {
   std::vector<Rollout> rollouts_;
   std::map<std::string, std::size_t> rollout_index_;  // by name
   actor::Ref<LearnerModel::Inbox> learner_;
-  actor::Ref<RewardModel::Inbox> reward_;
+  RewardPlace reward_;
   std::string refused_;
 };
 
@@ -180,14 +181,14 @@ void Fleet::begin() {
       return actor::narrow<messages::RolloutInbox>(rollout.ref);
     } else if constexpr (std::is_same_v<Peer, messages::LearnerPeer>) {
       return actor::narrow<messages::LearnerInbox>(learner_);
-    } else if constexpr (std::is_same_v<Peer, messages::RewardPeer>) {
-      return actor::narrow<messages::RewardInbox>(reward_);
     } else {
       return {};
     }
   };
+  exchange::Dials dials = exchange::dials(dial);
+  reward_.join(dials);
   const exchange::ExchangeLinks links{
-      .dials = exchange::dials(dial),
+      .dials = std::move(dials),
       .controller = actor::Ref<messages::ExchangeNotices>({"controller", {}}, notices_),
       .refuse = [this](const ActorId& who, const std::string& why) {
         if (refused_.empty()) refused_ = who.name + ": " + why;
@@ -197,18 +198,15 @@ void Fleet::begin() {
         return std::make_unique<exchange::Exchange>(config, links, record_, payloads_);
       });
   tell(exchange_, exchange::Exchange::Inbox(exchange::Begin{}));
-  const ActorId learner = next(Role::kLearner, 0), reward = next(Role::kReward, 0);
+  const ActorId learner = next(Role::kLearner, 0);
   learner_ = system_.spawn<LearnerModel>(learner.name, [this, learner] {
     return std::make_unique<LearnerModel>(learner, config_.learner, config_.learner_threads,
                                           shared_, trained_s_,
                                           actor::narrow<messages::LearnerEvents>(exchange_));
   });
-  reward_ = system_.spawn<RewardModel>(reward.name, [this, reward] {
-    return std::make_unique<RewardModel>(reward, config_.reward, config_.exchange.n,
-                                         actor::narrow<messages::RewardEvents>(exchange_));
-  });
   tell(learner_, LearnerModel::Inbox(LearnerModel::Begin{}));
-  tell(reward_, RewardModel::Inbox(RewardModel::Begin{}));
+  reward_.start(system_, kJob, Incarnation{++incarnations_}, config_.reward, config_.exchange.n,
+                exchange_);
   rollouts_.resize(config_.rollouts.size());
   for (std::size_t i = 0; i < rollouts_.size(); ++i) start_rollout(i);
 }

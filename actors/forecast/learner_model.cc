@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include "runtime/base/check.h"
@@ -108,35 +107,6 @@ void LearnerModel::handle(actor::Context& cx, messages::SaveCheckpoint save) {
   cx.after(seconds_long(costs_.save_s), [this, step = save.step](actor::Context&) {
     send(messages::CheckpointSaved{self_, step, "", ""});
   });
-}
-
-RewardModel::RewardModel(ActorId self, RewardCosts costs, std::int32_t n,
-                         actor::Ref<messages::RewardEvents> exchange)
-    : self_(std::move(self)), costs_(costs), n_(n), exchange_(std::move(exchange)) {}
-
-void RewardModel::handle(actor::Context&, Begin) {
-  const std::int32_t capacity =
-      costs_.capacity > 0 ? costs_.capacity : std::numeric_limits<std::int32_t>::max();
-  CHECK(exchange_.tell(messages::RewardUp{self_, capacity}) == actor::Delivery::kAccepted);
-}
-
-// The first completion earns 1 and the others 0, but in groups without variance.
-void RewardModel::handle(actor::Context& cx, messages::ScoreGroups work) {
-  messages::GroupsScored scored{.from = self_, .groups = {}};
-  for (const messages::GroupToScore& group : work.groups) {
-    messages::GroupScore score{.group = group.group, .attempt = group.attempt, .scores = {}};
-    const bool alike = cx.rng().unit() < costs_.zero_variance;
-    for (std::int32_t i = 0; i < n_; ++i)
-      score.scores.emplace_back(messages::Scored{i == 0 && !alike ? 1.0 : 0.0});
-    scored.groups.push_back(std::move(score));
-  }
-  cx.after(seconds_long(costs_.score_s), [this, scored = std::move(scored)](actor::Context&) {
-    CHECK(exchange_.tell(scored) != actor::Delivery::kFull);
-  });
-}
-
-void RewardModel::handle(actor::Context&, messages::ScoreTexts) {
-  CHECK(false);  // a forecast has no evaluations
 }
 
 }  // namespace tandem::forecast

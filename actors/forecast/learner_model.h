@@ -1,6 +1,5 @@
-// A learner and a reward actor in virtual time, by their costs: they speak the messages of real
-// ones (messages/learner.h, messages/reward.h). The learner's checkpoints are complete at once, and
-// it never dies.
+// A learner in virtual time, by its costs: it speaks the messages of a real one
+// (messages/learner.h). Its checkpoints are complete at once, and it never dies.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +11,6 @@
 #include "actors/forecast/costs.h"
 #include "actors/forecast/rollout_model.h"
 #include "actors/messages/learner.h"
-#include "actors/messages/reward.h"
 #include "runtime/actor/actor.h"
 #include "runtime/actor/context.h"
 
@@ -63,29 +61,6 @@ class LearnerModel {
   std::optional<Step> step_;
 };
 
-class RewardModel {
- public:
-  struct Begin {};
-  using Inbox =
-      std::variant<Begin, messages::ScoreGroups, messages::ScoreTexts, messages::ScoresKept>;
-
-  // `n` completions per group.
-  RewardModel(ActorId self, RewardCosts costs, std::int32_t n,
-              actor::Ref<messages::RewardEvents> exchange);
-
-  void handle(actor::Context& cx, Begin);
-  void handle(actor::Context& cx, messages::ScoreGroups work);
-  void handle(actor::Context& cx, messages::ScoreTexts work);
-  void handle(actor::Context&, messages::ScoresKept) {}
-
- private:
-  const ActorId self_;
-  const RewardCosts costs_;
-  const std::int32_t n_;
-  const actor::Ref<messages::RewardEvents> exchange_;
-};
-
 static_assert(actor::Actor<LearnerModel>);
-static_assert(actor::Actor<RewardModel>);
 
 }  // namespace tandem::forecast

@@ -13,7 +13,7 @@ BUILD = ["CMakeLists.txt", "operators.cmake"]
 MOST = {"A transport of weights": 4, "A type of reward": 4, "A loss": 5,
         "An estimator of advantages": 2, "A family of models": 2, "A verb of the command line": 2,
         "A role": 10}
-OWN_MOST = 10  # files of its own
+OWN_MOST = 12  # files of its own
 # These speak of other frameworks in their words, which may be ours: they count for the kinds that
 # list one of them.
 TRANSLATED = "actors/translate/"

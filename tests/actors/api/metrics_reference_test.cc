@@ -58,6 +58,7 @@ std::string prometheus_page() {
   job.actors[actor] = controller::ActorRecord{
       .name = actor, .job = id, .role = messages::Role::kRollout, .ranks = {rank}};
   job.autoscaling.on = true;
+  job.desired[messages::Role::kRollout] = 1;
   controller::ClusterView cluster{};
   cluster.jobs.push_back(std::move(job));
   messages::ExchangeReport report;

@@ -1,7 +1,7 @@
 // Fleets small enough that a pencil finds their figures, and what must hold of any.
 //
 // Tests actors/forecast/forecast.h, actors/forecast/rollout_model.h,
-// actors/forecast/learner_model.h, actors/forecast/virtual_store.h.
+// actors/forecast/learner_model.h, actors/forecast/reward_model.h, actors/forecast/virtual_store.h.
 #include "actors/forecast/forecast.h"
 
 #include <gtest/gtest.h>
