@@ -124,7 +124,7 @@ Schema fleet_rates_schema() {
                   "What a decode step takes."},
                  {"install_seconds", number(), "The mean pause of one install."},
                  {"fetch_seconds", number(), "From a version's announcement to its install."},
-                 {"score_seconds", number(), "From a group's lease to its scores."},
+                 {"score_seconds", number(), "From a group's reward lease to its scores."},
                  {"turnaround_seconds", number(), "From a commit to a batch that was ready."},
                  {"prefix_hit_ratio", nullable(number())},
                  {"trainer_idle_fraction", number()},

@@ -1,5 +1,6 @@
 // The door of rollouts at an exchange.
 #include <algorithm>
+#include <array>
 
 #include "actors/doors/message_checks.h"
 
@@ -76,11 +77,18 @@ Result<void> check(const messages::Latencies& latencies) {
   return {};
 }
 
+bool are_amounts(const FitSums& sums) {
+  return std::ranges::all_of(std::array{sums.count, sums.x1, sums.x2, sums.y, sums.x1x1, sums.x1x2,
+                                        sums.x2x2, sums.x1y, sums.x2y},
+                             [](double sum) { return is_amount(sum); });
+}
+
 Result<void> check(const messages::RolloutStats& stats) {
   // Counters are unsigned; the wire has checked their type.
   if (stats.requests_running < 0 || stats.requests_waiting < 0 ||
       !is_amount(stats.kv_cache_usage) || !is_amount(stats.busy_seconds) ||
-      !is_amount(stats.missing_seconds) || (stats.missing && !is_version(*stats.missing)) ||
+      !is_amount(stats.missing_seconds) || !are_amounts(stats.step_seconds) ||
+      (stats.missing && !is_version(*stats.missing)) ||
       (stats.first && (stats.first->tokens < 0 || stats.first->tokens_max < 0)))
     return wrong("RolloutStats: a count below 0, or a figure that is none");
   return check(stats.latencies);

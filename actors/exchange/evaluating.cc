@@ -249,7 +249,7 @@ void run_evaluations(Turn& turn) {
   auto seen = turn.seen.workers.by_actor.begin();
   for (const auto& [name, worker] : turn.facts.workers.rollouts()) {
     while (seen != turn.seen.workers.by_actor.end() && seen->first < name) ++seen;
-    CHECK(seen != turn.seen.workers.by_actor.end());
+    CHECK(seen != turn.seen.workers.by_actor.end() && seen->first == name);
     if (!seen->second.away && seen->second.announced < turn.facts.versions.published)
       announce(turn, worker.who, turn.facts.versions.published);
   }

@@ -73,8 +73,11 @@ void FleetWindow::worked(const std::string& rollout, const messages::RolloutStat
                          const messages::RolloutStats& now, Duration time) {
   Place& place = place_of(rollout);
   place.up = true;
-  FitSums steps = now.step_seconds;
-  steps -= before.step_seconds;
+  FitSums steps;
+  if (before.step_seconds.may_become(now.step_seconds)) {
+    steps = now.step_seconds;
+    steps -= before.step_seconds;
+  }
   add(place.sums, {.tokens = growth(before.generation_tokens, now.generation_tokens),
                    .prefix_queries = growth(before.prefix_cache_queries, now.prefix_cache_queries),
                    .prefix_hits = growth(before.prefix_cache_hits, now.prefix_cache_hits),

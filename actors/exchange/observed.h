@@ -78,9 +78,9 @@ struct WarmStartPoint {
 struct LearnerSeen {
   // Set while it waits for room on a disk: why, and since when.
   std::optional<std::pair<std::string, Time>> no_room;
-  std::optional<Time> none_since;                          // when the last learner ended
-  std::optional<Time> committed;  // when it committed a step, until the next decision
-  bool away = false;                                       // as WorkerSeen's
+  std::optional<Time> none_since;  // when the last learner ended
+  std::optional<Time> committed;   // when it committed a step, until the next decision
+  bool away = false;               // as WorkerSeen's
   bool said_batches_gone = false, said_no_replay = false;  // of the record of batches
   bool save_due = false;              // the next Decide asks for the checkpoint that is awaited
   std::optional<Time> save_asked;     // when it was last asked for

@@ -103,13 +103,13 @@ void discard_failed(Turn& turn, GroupId group, const messages::ScoreFailed& fail
 }
 
 void take_rewards(Turn& turn, const messages::GroupScore& group, Rewards rewards) {
+  turn.seen.fleet.delayed(FleetDelay::kScore, turn.now - turn.seen.groups.at(group.group).moved);
   const auto reason = reason_to_filter(turn.config.filter_groups, rewards.values);
   const bool all_failed = rewards.failed == std::ssize(rewards.values);
   if (reason && may_filter(turn.view(), turn.facts.flow.entries.at(group.group))) {
     if (all_failed) return discard_failed(turn, group.group, *rewards.last_failure);
     return discard(turn, group.group, *reason);
   }
-  turn.seen.fleet.delayed(FleetDelay::kScore, turn.now - turn.seen.groups.at(group.group).moved);
   const bool has_notes = !rewards.notes.extras.empty() || !rewards.notes.errors.empty();
   if (has_notes) turn.seen.notes[group.group] = std::move(rewards.notes);
   turn.record(GroupScored{.group = group.group,

@@ -19,7 +19,6 @@ namespace {
 
 constexpr double kPauseMost_s = 3600;  // peers may say what they like
 
-
 bool is_rollout(const RunFacts& facts, const ActorId& who) {
   return facts.workers.find(messages::Role::kRollout, who) != nullptr;
 }

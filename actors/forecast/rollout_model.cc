@@ -38,7 +38,7 @@ void RolloutModel::send(messages::RolloutEvents event) {
 }
 
 void RolloutModel::handle(actor::Context& cx, Begin) {
-  up_ = cx.now();
+  before_ = *tally_;
   shared_.host.join(config_.self.name, [this, post = cx.turn_poster()] {
     post([this](actor::Context& later) { look(later); });
   });
@@ -76,7 +76,7 @@ void RolloutModel::handle(actor::Context& cx, messages::HandBack hand_back) {
 }
 
 void RolloutModel::send_stats(actor::Context& cx) {
-  stats_.generation_tokens = static_cast<std::uint64_t>(tally_->tokens);
+  stats_.generation_tokens = static_cast<std::uint64_t>(tally_->tokens - before_.tokens);
   if (segment_) {  // tokens of the steps so far extend the leases
     const double decoding = seconds(cx.now() - segment_->begun) - segment_->prefill_s;
     const auto steps = static_cast<std::int64_t>(std::max(0.0, decoding / segment_->step_s));
@@ -84,7 +84,7 @@ void RolloutModel::send_stats(actor::Context& cx) {
   }
   stats_.requests_running = static_cast<std::int32_t>(batch_.running());
   stats_.requests_waiting = static_cast<std::int32_t>(queue_.sequences());
-  stats_.busy_seconds = tally_->busy_s;
+  stats_.busy_seconds = tally_->busy_s - before_.busy_s;
   send(stats_);
   cx.after(config_.stats_interval, [this](actor::Context& later) { send_stats(later); });
 }

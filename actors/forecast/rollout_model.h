@@ -109,7 +109,7 @@ class RolloutModel {
   bool installing_ = false;  // decoding pauses
   std::optional<Segment> segment_;
   double prefill_s_ = 0;  // of prompts, and of contexts to recompute, with the next step
-  Time up_;
+  RolloutTally before_;   // what the incarnations before this one have done
   messages::RolloutStats stats_;
 };
 

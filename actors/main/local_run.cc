@@ -197,7 +197,7 @@ int submit_and_follow(RunCluster& cluster, JobFollower::Submission submission, B
     if (overdue || early == EarlyEnd::kInterrupt) {  // the second Ctrl-C: no clean end
       follower.stop();
       cluster.end_by_force();
-      return signal == 0 ? 0 : stopped(now.job, bounds.there(), console);
+      return early == EarlyEnd::kBounds ? 0 : stopped(now.job, bounds.there(), console);
     }
     early = EarlyEnd::kInterrupt;
     console.err << cancel_notice(now.job) << std::flush;

@@ -74,6 +74,7 @@ std::vector<std::string> sets_to_measure(const job::JobSpec& job, std::vector<st
   if (job.warm_start)
     sets.push_back("warm_start.max_steps=" +
                    std::to_string(std::min(job.warm_start->max_steps, kMeasuredWarmStartSteps)));
+  if (job.pools.rollout.autoscale) sets.emplace_back("pools.rollout.autoscale=null");
   return sets;
 }
 

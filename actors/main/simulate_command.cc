@@ -1,5 +1,6 @@
 #include "actors/main/simulate_command.h"
 
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <ostream>
@@ -165,6 +166,19 @@ std::string plot_of(const std::string& job, const std::vector<Variant>& variants
        })});
 }
 
+// Those of a file that somebody has edited may be anything.
+Result<void> check_rates(const scheduler::FleetRates& rates) {
+  if (const auto good = scheduler::check_model(scheduler::model_of(rates, true)); !good)
+    return good.error();
+  for (const double s :
+       {rates.engine.step_s, rates.engine.sequence_s, rates.engine.prompt_token_s,
+        rates.install_seconds, rates.fetch_seconds, rates.score_seconds, rates.turnaround_seconds})
+    if (!std::isfinite(s) || s < 0)
+      return Error{ErrorCode::kInvalid, "the run's rates have a time that is none", "",
+                   "state the costs: `--engine`, `--step-seconds`, `--lengths`"};
+  return {};
+}
+
 // The variants of --compare: schedules side by side.
 std::vector<Variant> schedules(const job::JobSpec& job) {
   std::vector<Variant> all{{"strict on-policy (K = 0)", {"async.max_staleness=0"}},
@@ -200,6 +214,7 @@ class Simulation {
   const cli::Console& console_;
   node::Signals signals_;
   std::optional<RunRates> run_;  // of --from
+  std::optional<forecast::Lengths> lengths_;
 };
 
 Result<std::vector<Variant>> Simulation::variants(const job::JobSpec& job) const {
@@ -250,7 +265,10 @@ Result<ForecastPlan> Simulation::plan(const job::JobSpec& job) const {
   if (run_ && costs.engines.empty() && !costs.rollout_tokens_per_s) engines.push_back(common);
   if (costs.rollout_tokens_per_s) {
     engines.push_back(common);
-    engines.back().sequence_s = 1 / *costs.rollout_tokens_per_s;
+    engines.back() = {.name = {},
+                      .sequence_s = 1 / *costs.rollout_tokens_per_s,
+                      .install_s = common.install_s,
+                      .fetch_s = common.fetch_s};
   }
   for (const std::string& text : costs.engines) {
     auto engine = forecast::parse_engine(text, common);
@@ -294,10 +312,9 @@ Result<int> Simulation::simulate(Variant& variant) {
                  ""};
   const auto fleet = plan(spec);
   if (!fleet) return fleet.error();
-  const auto drawn = lengths(spec);
-  if (!drawn) return drawn.error();
+
   const auto seed = static_cast<std::uint64_t>(command_.seed);
-  const auto config = forecast_config(spec, *fleet, *drawn, seed);
+  const auto config = forecast_config(spec, *fleet, *lengths_, seed);
   const Time begun = steady_now();
   int ended_by = 0;
   auto made = forecast::forecast(config, [&](std::int64_t step) {
@@ -333,8 +350,12 @@ Result<int> Simulation::run() {
   if (command_.from_run) {
     auto run = read_run_rates(context_, *command_.from_run);
     if (!run) return run.error();
+    if (const auto good = check_rates(run->rates); !good) return good.error();
     run_ = *std::move(run);
   }
+  auto drawn = lengths(loaded->spec);
+  if (!drawn) return drawn.error();
+  lengths_ = *std::move(drawn);
   auto all = variants(loaded->spec);
   if (!all) return all.error();
   for (Variant& variant : *all) {

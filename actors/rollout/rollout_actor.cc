@@ -163,13 +163,14 @@ void RolloutActor::advance(actor::Context& cx) {
 Duration RolloutActor::step_engine(actor::Context& cx) {
   const Time before = cx.now();
   note(scheduler::kDecodePhase, before);
-  const EngineStats had = engine_->stats();
   const Duration simulated = engine_->step();
   const EngineStats has = engine_->stats();
   const double took = seconds(simulated + (cx.now() - before));
   busy_seconds_ += took;
-  step_seconds_.add(static_cast<double>(has.generation_tokens - had.generation_tokens),
-                    static_cast<double>(has.prompt_tokens - had.prompt_tokens), took);
+  steps_.seconds.add(static_cast<double>(has.generation_tokens - steps_.tokens),
+                     static_cast<double>(has.prompt_tokens - steps_.prompts), took);
+  steps_.tokens = has.generation_tokens;
+  steps_.prompts = has.prompt_tokens;
   if (!generated_ && has.generation_tokens > 0) {
     generated_ = true;
     log::info("event=first_token actor={}", config_.self.name);
@@ -407,7 +408,7 @@ void RolloutActor::send_stats(actor::Context& cx) {
                                             .requests_waiting = stats.sequences_waiting,
                                             .kv_cache_usage = stats.kv_cache_usage,
                                             .busy_seconds = busy_seconds_,
-                                            .step_seconds = step_seconds_,
+                                            .step_seconds = steps_.seconds,
                                             .latencies = std::move(stats.latencies),
                                             .missing = missing,
                                             .missing_seconds = missing_seconds,

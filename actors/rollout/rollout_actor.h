@@ -166,7 +166,10 @@ class RolloutActor {
   link::OutboxTo<messages::RolloutEvents> outbox_;
   messages::HeldGroups<messages::GroupHeader> held_;
   double busy_seconds_ = 0;
-  FitSums step_seconds_;    // as RolloutStats has them
+  struct EngineSteps {
+    FitSums seconds;                        // as RolloutStats has them
+    std::uint64_t tokens = 0, prompts = 0;  // of the engine, after the last step
+  } steps_;
   bool generated_ = false;  // the first token was logged
   struct Totals {           // for the log
     std::uint64_t leased = 0, generated = 0, unservable = 0, installs = 0;

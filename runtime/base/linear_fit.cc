@@ -76,6 +76,12 @@ FitSums& FitSums::operator-=(const FitSums& other) {
   return *this;
 }
 
+bool FitSums::may_become(const FitSums& later) const {
+  return later.count >= count && later.x1 >= x1 && later.x2 >= x2 && later.y >= y &&
+         later.x1x1 >= x1x1 && later.x1x2 >= x1x2 && later.x2x2 >= x2x2 && later.x1y >= x1y &&
+         later.x2y >= x2y;
+}
+
 std::array<double, 3> fit_nonnegative(const FitSums& sums) {
   std::array<double, 3> best{};
   if (sums.count < 1) return best;

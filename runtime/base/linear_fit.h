@@ -15,6 +15,8 @@ struct FitSums {
   FitSums& operator+=(const FitSums& other);
   FitSums& operator-=(const FitSums& other);
   bool operator==(const FitSums&) const = default;
+  // Whether `later` can be these sums after further samples: none of them is smaller.
+  bool may_become(const FitSums& later) const;
 };
 
 // {c0, c1, c2} with the least sum of squares among those without a negative one. Zeros where there

@@ -63,10 +63,12 @@ TEST(Doors, ARolloutSaysWhatRolloutsSay_DR2) {
   };
   const std::vector<messages::HeldGroup> too_many(messages::kHeldMax + 1);
   const PolicyVersion huge{std::numeric_limits<std::int64_t>::max()};
-  messages::RolloutStats nan{me}, negative{me}, endless{me};
+  messages::RolloutStats nan{me}, negative{me}, endless{me}, no_sum{me}, shrunk{me};
   nan.kv_cache_usage = kNan;
   negative.requests_running = -1;
   endless.busy_seconds = kInf;
+  no_sum.step_seconds.x1y = kNan;
+  shrunk.step_seconds.count = -1;
   messages::RolloutStats short_one{me}, long_one{me}, absurd{me}, backwards{me};
   short_one.latencies.queue.counts.pop_back();
   long_one.latencies.first_token.counts.push_back(0);
@@ -96,6 +98,8 @@ TEST(Doors, ARolloutSaysWhatRolloutsSay_DR2) {
                                        nan,
                                        negative,
                                        endless,
+                                       no_sum,
+                                       shrunk,
                                        short_one,
                                        long_one,
                                        absurd,

@@ -132,6 +132,28 @@ TEST(FleetWindow, MW1AnIncarnationThatStartsAgainCountsOn) {
   EXPECT_DOUBLE_EQ(fleet.window.rates()->rollouts[0].tokens_per_s, 150);
 }
 
+TEST(FleetWindow, MW1SumsOfStepsThatShrinkAreLeftOut) {
+  FleetWindow window;
+  RolloutStats before, after;
+  before.step_seconds.add(8, 0, 0.02);
+  after = before;
+  after.generation_tokens = 100;
+  after.busy_seconds = 1;
+  for (int i = 0; i < 5; ++i) after.step_seconds.add(16, 0, 0.04);
+  window.committed(1, 1, Time{});
+  window.worked("r/0", before, after, 1s);
+  window.worked("r/0", after, before, 1s);  // what no honest engine tells
+  window.delayed(FleetDelay::kScore, 250ms);
+  window.delayed(FleetDelay::kScore, 750ms);
+  window.committed(1, 1, Time{} + 2s);
+  const auto rates = window.rates();
+  ASSERT_TRUE(rates);
+  EXPECT_NEAR(rates->engine.sequence_s, 0.04 / 16, 1e-9);
+  EXPECT_NEAR(rates->engine.step_s, 0, 1e-9);
+  EXPECT_DOUBLE_EQ(rates->score_seconds, 0.5);
+  EXPECT_EQ(rates->fetch_seconds, 0);
+}
+
 TEST(FleetWindow, ARolloutThatHasGoneIsNotListed) {
   Fleet fleet;
   fleet.step();

@@ -18,7 +18,15 @@ using controller::SimulatedJob;
 const bool kMute = (log::mute(), true);
 
 // Steps long enough that the network's delays do not count.
-SimulatedJob job_of(std::int64_t max_staleness, bool fixed_lag, std::int32_t rollouts) {
+struct Schedule {
+  std::int64_t max_staleness = 0;
+  bool fixed_lag = false;
+  std::int32_t rollouts = 1;
+  bool partial_rollout = true;
+};
+
+SimulatedJob job_of(const Schedule& schedule) {
+  const auto [max_staleness, fixed_lag, rollouts, partial_rollout] = schedule;
   SimulatedJob job = controller::plain_job(7);
   job.exchange.budget = {.max_staleness = max_staleness,
                          .lookahead = scheduler::default_lookahead(max_staleness),
@@ -32,6 +40,7 @@ SimulatedJob job_of(std::int64_t max_staleness, bool fixed_lag, std::int32_t rol
   job.replicas = {{messages::Role::kRollout, rollouts}, {messages::Role::kReward, 1}};
   job.engine.engine.args.max_num_seqs = 16;
   job.engine.engine.max_response_length = 120;
+  job.engine.engine.partial_rollout = partial_rollout;
   job.engine.step_time = 20ms;
   job.engine.sequence_time = 2ms;
   job.engine.install_time = 100ms;
@@ -58,14 +67,15 @@ ForecastConfig forecast_of(const SimulatedJob& job) {
   config.rollout.capacity = 24;  // the actor's default for 16 sequences
   config.rollout.max_num_seqs = 16;
   config.rollout.response_most = 120;
+  config.rollout.partial_rollout = job.engine.engine.partial_rollout;
   return config;
 }
 
-class SameExchange : public testing::TestWithParam<std::tuple<std::int64_t, bool, std::int32_t>> {};
+class SameExchange : public testing::TestWithParam<Schedule> {};
 
 TEST_P(SameExchange, AForecastTakesAsLongAsTheJob) {
-  const auto [max_staleness, fixed_lag, rollouts] = GetParam();
-  const SimulatedJob job = job_of(max_staleness, fixed_lag, rollouts);
+  const std::int64_t max_staleness = GetParam().max_staleness;
+  const SimulatedJob job = job_of(GetParam());
   controller::ClusterConditions conditions;
   conditions.network.delay_max = 200us;
   conditions.check_every = 100;
@@ -94,10 +104,10 @@ TEST_P(SameExchange, AForecastTakesAsLongAsTheJob) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Schedules, SameExchange,
-                         testing::Values(std::tuple(0, false, 2), std::tuple(1, false, 1),
-                                         std::tuple(1, false, 3), std::tuple(2, false, 2),
-                                         std::tuple(4, false, 2), std::tuple(1, true, 2),
-                                         std::tuple(3, true, 1)));
+                         testing::Values(Schedule{0, false, 2}, Schedule{1, false, 1},
+                                         Schedule{1, false, 3}, Schedule{2, false, 2},
+                                         Schedule{4, false, 2}, Schedule{1, true, 2},
+                                         Schedule{3, true, 1}, Schedule{2, false, 2, false}));
 
 }  // namespace
 }  // namespace tandem::forecast

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "runtime/base/rng.h"
 
 namespace tandem {
@@ -47,6 +49,18 @@ TEST(LinearFit, SamplesThatAreAlikeAreExplainedByOneTerm) {
   EXPECT_EQ(fit[0], 0);
   EXPECT_EQ(fit[2], 0);
   EXPECT_EQ(fit_nonnegative({}), (std::array<double, 3>{}));
+}
+
+TEST(LinearFit, SumsThatShrinkAreNotThoseOfFurtherSamples) {
+  FitSums before, later;
+  before.add(3, 1, 0.5);
+  later = before;
+  EXPECT_TRUE(before.may_become(later));
+  later.add(0, 0, 0);
+  EXPECT_TRUE(before.may_become(later));
+  EXPECT_FALSE(later.may_become(before));
+  later.y = std::nan("");
+  EXPECT_FALSE(before.may_become(later));
 }
 
 TEST(LinearFit, SumsOfTwoSourcesAndDifferencesOfOneAreSums) {
