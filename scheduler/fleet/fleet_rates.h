@@ -34,8 +34,9 @@ struct FleetRates {
   double generated_per_trained = 1;  // tokens generated per token trained
   StepCosts engine;                  // zeros before a rollout has told of a step
   double install_seconds = 0;        // the mean pause of one install; 0: there was none
-  // Means: from a version's announcement until it was installed, its pause left out; from a group's
-  // reward lease to its scores; from a step's commit to the next batch, where that was there already.
+  // Means: from a version's announcement until it was installed, its pause left out; from a
+  // group's reward lease to its scores; from a step's commit to the next batch, where that was
+  // there already.
   double fetch_seconds = 0, score_seconds = 0, turnaround_seconds = 0;
   std::optional<double> prefix_hit_ratio;  // tokens found per token looked up; none: no look-ups
   double trainer_idle_fraction = 0, rollout_idle_fraction = 0;  // measured in the window
