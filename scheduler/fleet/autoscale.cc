@@ -43,14 +43,16 @@ const char* trouble_of(TrainerHealth state) {
   return "";
 }
 
-bool positive(double amount) { return std::isfinite(amount) && amount > 0; }
-
-bool measured(const FleetRates& rates) {
-  return !rates.rollouts.empty() && positive(rates.step_seconds) && positive(rates.step_tokens) &&
-         std::isfinite(rates.generated_per_trained) &&
-         std::ranges::all_of(rates.rollouts, [](const RolloutRate& rollout) {
-           return positive(rollout.tokens_per_s) && rollout.install_fraction >= 0;
-         });
+// Why nothing can be said by the rates; nullopt where they are whole.
+std::optional<std::string> fault_of(const AutoscaleConfig& config, const AutoscaleInput& input) {
+  const FleetRates& rates = input.rates;
+  if (rates.steps < config.window_steps)
+    return std::to_string(rates.steps) + " of the window's " + std::to_string(config.window_steps) +
+           " steps";
+  if (rates.steps <= 0 || rates.rollouts.empty()) return "the window measured no rates";
+  const auto checked = check_model(model_of(rates, input.overlaps), config.headroom);
+  return checked ? std::nullopt
+                 : std::optional("the window's rates are of no use: " + checked.error().message);
 }
 
 // Rollouts by which the trainer would be matched if each were so many times as fast as measured.
@@ -85,8 +87,8 @@ class Decision {
     if (input_.trainer != TrainerHealth::kHealthy)
       return hold(kTrainer, trouble_of(input_.trainer));
     if (model_.pause_fraction >= kPauseStall) return hold(kWeights, pauses());
-    if (wanted < config_.min || wanted > config_.max)
-      return change(std::clamp(wanted, config_.min, config_.max), "outside of " + range());
+    if (wanted > config_.max) return change(config_.max, "outside of " + range());
+    if (wanted < config_.min) return more(config_.min, "outside of " + range());
     if (idle() > config_.target_trainer_idle && wanted < matched_) return raise();
     if (matched_ < wanted) return lower();
     if (waits_for_something_else()) return hold(kOtherCause, other_cause());
@@ -107,14 +109,20 @@ class Decision {
       return hold(kNoGain, "trainer idle " + whole_percent(state_.raised->trainer_idle) +
                                " before and " + whole_percent(idle()) +
                                " after rollouts were added, which slowed each");
-    const std::int64_t most =
-        std::min(config_.max, wanted + std::max<std::int64_t>(0, input_.room));
     // Without overlap the trainer is idle whatever the number, so that the rates alone decide.
     const std::int64_t asked =
         input_.overlaps ? matched_ : std::min(matched_, state_.matched.value_or(wanted));
     if (asked <= wanted) return hold(kOneWindow, would_match() + " by this window alone");
-    if (asked <= most) return change(asked, would_match());
-    const std::string words = would_match() + ", and " + limit();
+    return more(asked, would_match());
+  }
+
+  // Raises the number to `asked`, or as far as max and the room let it.
+  AutoscaleDecision more(std::int64_t asked, const std::string& why) const {
+    const std::int64_t wanted = input_.wanted;
+    const std::int64_t most =
+        std::min(config_.max, wanted + std::max<std::int64_t>(0, input_.room));
+    if (asked <= most) return change(asked, why);
+    const std::string words = why + ", and " + limit();
     AutoscaleDecision decision = most <= wanted ? hold(kAtLimit, words) : change(most, words);
     decision.at_limit = true;
     return decision;
@@ -210,13 +218,8 @@ class Decision {
 AutoscaleDecision autoscale(const AutoscaleConfig& config, const AutoscaleState& state,
                             const AutoscaleInput& input, Time now) {
   CHECK(input.wanted > 0 && config.min > 0 && config.min <= config.max);
-  if (input.rates.steps < config.window_steps || !measured(input.rates))
-    return {.hold = AutoscaleHold::kWindow,
-            .wanted = input.wanted,
-            .reason = input.rates.steps < config.window_steps
-                          ? std::to_string(input.rates.steps) + " of the window's " +
-                                std::to_string(config.window_steps) + " steps"
-                          : "the window measured no rates"};
+  if (auto fault = fault_of(config, input))
+    return {.hold = AutoscaleHold::kWindow, .wanted = input.wanted, .reason = *std::move(fault)};
   return Decision(config, state, input, now).made();
 }
 

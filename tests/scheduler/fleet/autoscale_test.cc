@@ -86,6 +86,23 @@ TEST(Autoscale, LimitsHold_AS2) {
   EXPECT_EQ(decide(job_of(16), {.matched = 13}, {.min = 16, .max = 40}).hold, Hold::kAtLimit);
   EXPECT_FALSE(decide(job_of(16), {.matched = 13}, {.min = 16, .max = 40}).at_limit);
   EXPECT_EQ(decide(job_of(8), {}, {.min = 10, .max = 40}).wanted, 10);
+  EXPECT_EQ(decide(job_of(50), {}, {.min = 10, .max = 40}).wanted, 40);
+}
+
+// A user may have left fewer than min.
+TEST(Autoscale, MinAsksForNoMoreThanFindRoom_AS2) {
+  AutoscaleInput input = job_of(8);
+  input.room = 1;
+  const AutoscaleDecision one = decide(input, {}, {.min = 10, .max = 40});
+  EXPECT_EQ(one.wanted, 9);
+  EXPECT_TRUE(one.at_limit);
+  EXPECT_TRUE(one.reason.ends_with("outside of min 10 and max 40, and there is room for 1 more"))
+      << one.reason;
+  input.room = 0;
+  const AutoscaleDecision none = decide(input, {}, {.min = 10, .max = 40});
+  EXPECT_EQ(none.hold, Hold::kAtLimit);
+  EXPECT_EQ(none.wanted, 8);
+  EXPECT_TRUE(none.at_limit);
 }
 
 TEST(Autoscale, NothingWhileTheTrainerIsInTrouble_AS3) {
@@ -142,6 +159,14 @@ TEST(Autoscale, IncompleteAndEmptyWindowsSayNothing) {
   AutoscaleInput none = job_of(8);
   none.rates.rollouts.clear();
   EXPECT_EQ(decide(none).hold, Hold::kWindow);
+  // A number of rollouts that no integer holds.
+  AutoscaleInput slow = job_of(8);
+  for (RolloutRate& rollout : slow.rates.rollouts) rollout.tokens_per_s = 1e-300;
+  EXPECT_EQ(decide(slow).hold, Hold::kWindow);
+  EXPECT_NE(decide(slow).reason.find("more than 1048576 rollouts"), std::string::npos);
+  AutoscaleInput wasteful = job_of(8);
+  wasteful.rates.generated_per_trained = HUGE_VAL;
+  EXPECT_EQ(decide(wasteful).hold, Hold::kWindow);
 }
 
 // Rollouts that share the same cores: each that is added slows the others.
@@ -235,7 +260,7 @@ class Plant {
   Time now_{};
 };
 
-// AS-1 and AS-2 for whatever the rates do.
+// AS-1 and AS-2 for whatever the rates do, from wherever users have left the number.
 TEST(Autoscale, RandomRatesNeverFlapNorLeaveTheLimits_AS1_AS2_AS3) {
   for (std::uint64_t seed = 1; seed <= 300; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -243,10 +268,10 @@ TEST(Autoscale, RandomRatesNeverFlapNorLeaveTheLimits_AS1_AS2_AS3) {
     AutoscaleConfig config{.min = 1 + static_cast<std::int64_t>(rng.below(5)),
                            .cooldown = std::chrono::seconds(rng.below(20'000))};
     config.max = config.min + static_cast<std::int64_t>(rng.below(60));
-    Plant plant(seed, config,
-                config.min + static_cast<std::int64_t>(rng.below(
-                                 static_cast<std::uint64_t>(config.max - config.min) + 1)));
-    plant.room = config.min + static_cast<std::int64_t>(rng.below(50));
+    Plant plant(
+        seed, config,
+        1 + static_cast<std::int64_t>(rng.below(static_cast<std::uint64_t>(config.max) + 10)));
+    plant.room = 1 + static_cast<std::int64_t>(rng.below(50));
     plant.overlaps = rng.below(4) > 0;
     plant.noise = 0.3 * rng.unit();
     for (int i = 0; i < 200; ++i) {
@@ -256,9 +281,13 @@ TEST(Autoscale, RandomRatesNeverFlapNorLeaveTheLimits_AS1_AS2_AS3) {
       plant.trainer = rng.below(10) == 0 ? TrainerHealth::kCrashLoop : TrainerHealth::kHealthy;
       const std::int64_t before = plant.rollouts();
       const AutoscaleDecision decision = plant.window();
-      ASSERT_LE(config.min, plant.rollouts());
-      ASSERT_LE(plant.rollouts(), config.max);
+      ASSERT_GE(plant.rollouts(), std::min({config.min, before, plant.room})) << decision.reason;
+      ASSERT_LE(plant.rollouts(), std::max(config.max, before)) << decision.reason;
       ASSERT_LE(plant.rollouts(), std::max(before, plant.room)) << decision.reason;
+      if (decision.hold == Hold::kChanges) {
+        ASSERT_GE(plant.rollouts(), std::min(config.min, plant.room)) << decision.reason;
+        ASSERT_LE(plant.rollouts(), config.max) << decision.reason;
+      }
       if (plant.trainer != TrainerHealth::kHealthy || plant.pause >= 0.25) {
         ASSERT_EQ(plant.rollouts(), before) << decision.reason;
       }
