@@ -82,10 +82,9 @@ std::string cause_text(const FleetGap& gap) {
 
 std::optional<FleetGap> gap_of(const FleetView& fleet) {
   const FleetRates& rates = fleet.rates;
-  if (rates.rollouts.empty() || rates.steps <= 0 || rates.step_seconds <= 0 ||
-      rates.step_tokens <= 0 || fleet.rollouts <= 0)
-    return std::nullopt;
+  if (rates.rollouts.empty() || rates.steps <= 0 || fleet.rollouts <= 0) return std::nullopt;
   const FleetModel model = model_of(rates, fleet.overlaps);
+  if (!check_model(model)) return std::nullopt;
   const SteadyState predicted = steady_state(model, fleet.rollouts);
   FleetGap gap{
       .steps = rates.steps,

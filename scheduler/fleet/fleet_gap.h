@@ -43,7 +43,8 @@ struct FleetGap {
   std::optional<GapCause> cause;  // set where more was measured, by kGapLarge
 };
 
-// nullopt: too little is known for a prediction (no rollout generates, or nothing is trained).
+// nullopt: too little is known for a prediction (no rollout generates, or nothing is trained), or
+// check_model() refuses what was measured.
 std::optional<FleetGap> gap_of(const FleetView& fleet);
 
 // "trainer idle 31 % (predicted 29 %): 3 rollouts would match it, 2 are up: tandem scale JOB

@@ -74,9 +74,11 @@ double seconds_to_complete(const Replicas& replicas, std::int64_t completions) {
 
 FleetModel model_of(const FleetRates& rates, bool overlaps) {
   CHECK(!rates.rollouts.empty() && rates.steps > 0);
+  // What is no number stays none, for check_model() to refuse.
+  const double generated = rates.generated_per_trained;
   FleetModel model{.rollouts_per_s = {},
                    .pause_fraction = 0,
-                   .generated_per_trained = std::max(1.0, rates.generated_per_trained),
+                   .generated_per_trained = generated < 1 ? 1 : generated,
                    .step_seconds = rates.step_seconds,
                    .step_tokens = rates.step_tokens,
                    .completions_per_step = rates.completions_per_step,
@@ -124,11 +126,10 @@ Rates rates_of(const FleetModel& model) {
 
 SteadyState steady_state(const FleetModel& model, std::int64_t rollouts) {
   CHECK(rollouts > 0 && model.step_tokens > 0 && model.step_seconds > 0);
-  double supply = 0;  // tokens per second that are trained in the end
-  for (std::int64_t i = 0; i < rollouts; ++i)
-    supply += static_cast<std::size_t>(i) < model.rollouts_per_s.size()
-                  ? model.rollouts_per_s[static_cast<std::size_t>(i)]
-                  : mean_of(model);
+  const std::int64_t known = std::min<std::int64_t>(rollouts, std::ssize(model.rollouts_per_s));
+  double supply =  // tokens per second that are trained in the end
+      std::accumulate(model.rollouts_per_s.begin(), model.rollouts_per_s.begin() + known, 0.0);
+  if (rollouts > known) supply += static_cast<double>(rollouts - known) * mean_of(model);
   supply *= useful_fraction(model);
   CHECK(supply > 0);
   const double produce = model.step_tokens / supply;

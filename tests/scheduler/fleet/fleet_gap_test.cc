@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "runtime/base/rng.h"
 #include "tests/seeds.h"
@@ -122,6 +124,17 @@ TEST(FleetGap, TooLittleIsNoPrediction) {
   }
   EXPECT_FALSE(gap_of({.rates = rates_of_fleet(0, 0.2), .rollouts = 2}));
   EXPECT_FALSE(gap_of({.rates = {}, .rollouts = 2}));
+}
+
+TEST(FleetGap, RatesThatNoArithmeticCanUseAreNoPrediction) {
+  FleetRates slow = rates_of_fleet(2, 0.2);
+  for (RolloutRate& rollout : slow.rollouts) rollout.tokens_per_s = 1e-300;
+  EXPECT_FALSE(gap_of({.rates = slow, .rollouts = 2}));
+  FleetRates wasteful = rates_of_fleet(2, 0.2);
+  for (const double bad : {std::numeric_limits<double>::infinity(), std::nan("")}) {
+    wasteful.generated_per_trained = bad;
+    EXPECT_FALSE(gap_of({.rates = wasteful, .rollouts = 2}));
+  }
 }
 
 // Whatever was measured, nothing fails, and fractions are fractions.

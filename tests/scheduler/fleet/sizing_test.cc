@@ -113,6 +113,13 @@ TEST(Sizing, RefusesRatesThatAreNoRates) {
   refused(model, 0.8, "more than 1048576 rollouts");
 }
 
+TEST(Sizing, RolloutsBeyondTheModelAreMeanOnes) {
+  const FleetModel model{.rollouts_per_s = {100, 300}, .step_seconds = 1, .step_tokens = 1000};
+  EXPECT_DOUBLE_EQ(steady_state(model, 1).cycle_seconds, 10);
+  EXPECT_DOUBLE_EQ(steady_state(model, 2).cycle_seconds, 2.5);
+  EXPECT_DOUBLE_EQ(steady_state(model, 4).cycle_seconds, 1.25);
+}
+
 // A rollout more never makes the trainer wait longer, and the matched fleet does not make it wait.
 TEST(Sizing, MoreRolloutsNeverLeaveTheTrainerMoreIdle) {
   for (std::uint64_t seed = 1; seed <= 500; ++seed) {
