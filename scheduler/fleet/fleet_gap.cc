@@ -89,6 +89,7 @@ std::optional<FleetGap> gap_of(const FleetView& fleet) {
   FleetGap gap{
       .steps = rates.steps,
       .overlaps = fleet.overlaps,
+      .autoscaled = fleet.autoscaled,
       .rollouts = fleet.rollouts,
       .rollouts_matched = matched_rollouts(model),
       .trainer_idle_fraction = predicted.trainer_idle_fraction,
@@ -116,8 +117,10 @@ std::optional<std::string> text(const FleetGap& gap, const std::string& job) {
   std::string said = "trainer idle " + measured + " (predicted " + predicted + ")";
   if (lacks) {
     const std::string count = std::to_string(gap.rollouts_matched);
-    said += ": " + count + " rollouts would match it, " + are_up(gap.rollouts) + ": tandem scale " +
-            job + " rollout=" + count;
+    said += ": " + (gap.autoscaled ? "more" : count) + " rollouts would match it, " +
+            are_up(gap.rollouts) + ": " +
+            (gap.autoscaled ? "autoscale decides, unless it is off (tandem describe " + job + ")"
+                            : "tandem scale " + job + " rollout=" + count);
     if (gap.cause) said += "; beside that, " + cause_text(gap);
   } else if (!gap.overlaps) {
     said +=

@@ -23,6 +23,7 @@ struct FleetView {
   WaitSeconds waits{};        // of each step, over the same window
   bool overlaps = true;       // as FleetModel's
   std::int64_t rollouts = 0;  // up, without those that drain
+  bool autoscaled = false;    // the job has an autoscale, which a number by hand would turn off
 };
 
 // What accounts for most of the time that the trainer waits beyond the prediction.
@@ -32,8 +33,8 @@ struct GapCause {
 };
 
 struct FleetGap {
-  std::int64_t steps = 0;  // of the window
-  bool overlaps = true;
+  std::int64_t steps = 0;                    // of the window
+  bool overlaps = true, autoscaled = false;  // as FleetView's
   std::int64_t rollouts = 0, rollouts_matched = 0;
   double trainer_idle_fraction = 0, rollout_idle_fraction = 0;  // predicted of `rollouts`
   double trainer_idle_measured = 0, rollout_idle_measured = 0;
@@ -48,7 +49,8 @@ struct FleetGap {
 std::optional<FleetGap> gap_of(const FleetView& fleet);
 
 // "trainer idle 31 % (predicted 29 %): 3 rollouts would match it, 2 are up: tandem scale JOB
-// rollout=3". nullopt where the trainer is hardly idle, or kStepsJudged are not trained yet.
+// rollout=3"; without a number where the job is autoscaled, which has a headroom of its own.
+// nullopt where the trainer is hardly idle, or kStepsJudged are not trained yet.
 std::optional<std::string> text(const FleetGap& gap, const std::string& job);
 
 }  // namespace tandem::scheduler

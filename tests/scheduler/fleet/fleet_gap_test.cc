@@ -47,6 +47,12 @@ TEST(FleetGap, SaysHowManyRolloutsWouldMatch) {
             "arith-1 rollout=4");
 }
 
+TEST(FleetGap, NamesNoNumberWhereAutoscaleDecides) {
+  EXPECT_EQ(said_of({.rates = rates_of_fleet(2, 0.21), .rollouts = 2, .autoscaled = true}),
+            "trainer idle 21 % (predicted 20 %): more rollouts would match it, 2 are up: autoscale "
+            "decides, unless it is off (tandem describe arith-1)");
+}
+
 TEST(FleetGap, SaysNothingOfATrainerThatIsHardlyIdleOrHasJustBegun) {
   EXPECT_EQ(said_of({.rates = rates_of_fleet(4, 0.05), .rollouts = 4}), "nothing");
   FleetRates rates = rates_of_fleet(2, 0.21);
