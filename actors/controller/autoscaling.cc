@@ -31,8 +31,8 @@ TrainerHealth trainer_of(const JobRecord& job, const messages::FleetMeasured& me
   if (!at_work(learner)) return TrainerHealth::kDown;
   if (std::ranges::any_of(learner.ranks, &RankRecord::silent)) return TrainerHealth::kSilent;
   if (measured.skipped_in_row > 0) return TrainerHealth::kSkipsSteps;
-  if (measured.restoring) return TrainerHealth::kRestoring;
-  return measured.evaluates ? TrainerHealth::kEvaluates : TrainerHealth::kHealthy;
+  return measured.evaluation_fraction >= scheduler::kEvaluationStall ? TrainerHealth::kEvaluates
+                                                                     : TrainerHealth::kHealthy;
 }
 
 std::string change_text(std::int64_t from, std::int64_t to, const std::string& reason) {

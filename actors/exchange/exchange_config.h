@@ -75,7 +75,7 @@ struct ExchangeConfig {
   bool resume = false;                   // go on in the run that record.replay() tells of
   std::string job_yaml;                  // effective; what record.take_up() is given then
   Duration save_on_cancel{};  // a cancelled job saves a checkpoint within it; 0: it saves none
-  std::int64_t fleet_window_steps = 0;  // FleetMeasured comes after so many steps each; 0: never
+  std::int64_t fleet_window_steps = 0;  // of one FleetMeasured at least (fleet_window.h); 0: none
   std::optional<scheduler::BroadcastLimits> broadcasts = {};  // none: weights are only fetched
   scheduler::FleetDevices devices = {};
   std::optional<scheduler::Pricing> pricing = {};  // none: nothing has a cost

@@ -31,7 +31,9 @@ scheduler::TrainerState trainer_state(const RunView& view) {
 
 void note_wait(Turn& turn) {
   if (turn.facts.stage != RunStage::kRunning) return;
-  turn.seen.fleet.waits(trainer_wait(trainer_state(turn.view())), turn.now);
+  const scheduler::TrainerState state = trainer_state(turn.view());
+  turn.seen.fleet.waits(trainer_wait(state), turn.now);
+  turn.seen.fleet.evaluates(state.evaluates, turn.now);
 }
 
 std::optional<scheduler::FleetGap> gap_of(const RunView& view,
@@ -43,7 +45,8 @@ std::optional<scheduler::FleetGap> gap_of(const RunView& view,
   return scheduler::gap_of({.rates = *rates,
                             .waits = view.seen.fleet.wait_seconds(),
                             .overlaps = view.config.budget.max_staleness > 0,
-                            .rollouts = up});
+                            .rollouts = up,
+                            .autoscaled = view.config.fleet_window_steps > 0});
 }
 
 }  // namespace tandem::exchange

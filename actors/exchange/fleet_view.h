@@ -9,7 +9,8 @@
 
 namespace tandem::exchange {
 
-// Call it after each decision: the learner waits for this until the next one.
+// Call it after each decision: the learner waits for this until the next one, and as long an
+// evaluation is generated or none is.
 void note_wait(Turn& turn);
 
 // `rates` are those of view.seen.fleet; nullopt where they are not enough for a prediction.

@@ -117,6 +117,12 @@ void FleetWindow::waits(scheduler::TrainerWait wait, Time now) {
   wait_since_ = now;
 }
 
+void FleetWindow::evaluates(bool one, Time now) {
+  if (evaluates_) sums_.evaluation_seconds += seconds(now - evaluates_since_);
+  evaluates_ = one;
+  evaluates_since_ = now;
+}
+
 void FleetWindow::free_places() {
   for (std::size_t i = 0; i < places_.size(); ++i) {
     Place& place = places_[i];
@@ -127,13 +133,20 @@ void FleetWindow::free_places() {
   }
 }
 
-bool FleetWindow::covers(const Point& from, std::int64_t steps) const {
+bool FleetWindow::covers(std::int64_t from, Time at, std::int64_t steps) const {
   const Point& newest = points_.back();
-  return newest.sums.steps - from.sums.steps >= steps && newest.at - from.at >= kRateTime;
+  return newest.sums.steps - from >= steps && newest.at - at >= kRateTime;
+}
+
+bool FleetWindow::ends_window(std::int64_t steps) {
+  if (!window_start_ || !covers(window_start_->steps, window_start_->at, steps)) return false;
+  window_start_ = {points_.back().sums.steps, points_.back().at};
+  return true;
 }
 
 void FleetWindow::committed(std::uint64_t tokens, std::int64_t completions, Time now) {
   waits(wait_, now);
+  evaluates(evaluates_, now);
   ++sums_.steps;
   sums_.tokens_trained += tokens;
   sums_.completions += completions;
@@ -145,7 +158,9 @@ void FleetWindow::committed(std::uint64_t tokens, std::int64_t completions, Time
   point.sums = sums_;
   point.rollouts.resize(places_.size());
   for (std::size_t i = 0; i < places_.size(); ++i) point.rollouts[i] = places_[i].sums;
-  while (points_.size() > 2 && covers(points_[1], kRateSteps)) points_.pop_front();
+  if (!window_start_) window_start_ = {sums_.steps, now};
+  while (points_.size() > 2 && covers(points_[1].sums.steps, points_[1].at, kRateSteps))
+    points_.pop_front();
   up_.clear();
   for (const auto& [rollout, i] : place_by_rollout_)
     if (places_[i].up) up_.push_back(i);
@@ -156,7 +171,7 @@ const FleetWindow::Point* FleetWindow::start_of(std::int64_t steps) const {
   if (points_.size() < 2) return nullptr;
   const Point* from = &points_.front();
   for (const Point& point : points_)
-    if (covers(point, steps)) from = &point;
+    if (covers(point.sums.steps, point.at, steps)) from = &point;
   return points_.back().at - from->at < kRateTimeLeast ? nullptr : from;
 }
 
@@ -168,6 +183,14 @@ scheduler::WaitSeconds FleetWindow::wait_seconds(std::int64_t steps) const {
   for (std::size_t i = 0; i < waits.size(); ++i)
     waits[i] = (waits[i] - from->sums.waits[i]) / count;
   return waits;
+}
+
+double FleetWindow::evaluation_fraction(std::int64_t steps) const {
+  const Point* const from = start_of(steps);
+  if (!from) return 0;
+  const Point& to = points_.back();
+  return share(to.sums.evaluation_seconds - from->sums.evaluation_seconds,
+               seconds(to.at - from->at));
 }
 
 std::optional<scheduler::FleetRates> FleetWindow::rates(std::int64_t steps) const {

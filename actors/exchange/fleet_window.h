@@ -65,7 +65,8 @@ struct FleetSums {
   std::int64_t completions = 0;     // trained
   std::int64_t rollout_deaths = 0;
   std::array<DelaySums, kFleetDelays> delays{};  // by FleetDelay
-  scheduler::WaitSeconds waits{};  // the learner's time
+  scheduler::WaitSeconds waits{};                // the learner's time
+  double evaluation_seconds = 0;                 // in which an evaluation was generated
 };
 
 class FleetWindow {
@@ -83,6 +84,8 @@ class FleetWindow {
   void learner_ended(Duration time) { sums_.learner_seconds += seconds(time); }
   // From now on the learner waits for this.
   void waits(scheduler::TrainerWait wait, Time now);
+  // From now on an evaluation is generated, or none is.
+  void evaluates(bool one, Time now);
   // A step is committed, for the first time.
   void committed(std::uint64_t tokens, std::int64_t completions, Time now);
 
@@ -91,6 +94,11 @@ class FleetWindow {
   std::optional<scheduler::FleetRates> rates(std::int64_t steps = kRateStepsShown) const;
   // Of the same window, for each step; zeros where there are no rates.
   scheduler::WaitSeconds wait_seconds(std::int64_t steps = kRateStepsShown) const;
+  // The part of the same window in which an evaluation was generated.
+  double evaluation_fraction(std::int64_t steps = kRateStepsShown) const;
+  // Whether `steps` steps and kRateTime have passed at the newest commit since this last said so
+  // (since the first commit): windows that are asked for then have next to nothing in common.
+  bool ends_window(std::int64_t steps);
   std::size_t points() const { return points_.size(); }
   std::size_t places() const { return places_.size(); }
 
@@ -112,12 +120,20 @@ class FleetWindow {
   };
   Place& place_of(const std::string& rollout);
   void free_places();
-  bool covers(const Point& from, std::int64_t steps) const;
+  bool covers(std::int64_t steps_at, Time at, std::int64_t steps) const;
   const Point* start_of(std::int64_t steps) const;  // null: no window is long enough
 
   FleetSums sums_;
   scheduler::TrainerWait wait_ = scheduler::TrainerWait::kNone;
   Time wait_since_{};
+  bool evaluates_ = false;
+  Time evaluates_since_{};
+  // The commit at which the window begins that ends_window() is asked about.
+  struct WindowStart {
+    std::int64_t steps = 0;
+    Time at;
+  };
+  std::optional<WindowStart> window_start_;
   std::vector<Place> places_;
   std::map<std::string, std::size_t> place_by_rollout_;
   std::vector<std::size_t> free_;  // places

@@ -128,16 +128,16 @@ void begin_lineage(Turn& turn, const messages::StepCommitted& committed, std::ui
 }
 
 // Measures of the fleet go to the controller once per window.
-void tell_fleet(Turn& turn, std::int64_t done, const messages::StepReport& report) {
+void tell_fleet(Turn& turn, const messages::StepReport& report) {
   const std::int64_t window = turn.config.fleet_window_steps;
-  if (window == 0 || done % window != 0) return;
+  if (window == 0 || !turn.seen.fleet.ends_window(window)) return;
   if (auto rates = turn.seen.fleet.rates(window))
-    turn.notify(messages::FleetMeasured{.job = turn.config.job,
-                                        .rates = *std::move(rates),
-                                        .overlaps = turn.config.budget.max_staleness > 0,
-                                        .skipped_in_row = report.skipped_in_row,
-                                        .restoring = turn.facts.flow.ledger.replaying(),
-                                        .evaluates = !turn.seen.evaluations.empty()});
+    turn.notify(messages::FleetMeasured{
+        .job = turn.config.job,
+        .rates = *std::move(rates),
+        .overlaps = turn.config.budget.max_staleness > 0,
+        .skipped_in_row = report.skipped_in_row,
+        .evaluation_fraction = turn.seen.fleet.evaluation_fraction(window)});
 }
 
 // Carries out the consequences of a step's first commit: figures, the next checkpoint, the next
@@ -157,7 +157,7 @@ void after_commit(Turn& turn, const messages::StepCommitted& committed,
                             std::ssize(batch) * std::int64_t{turn.config.n}, turn.now);
   note_cost(turn);
   write_metrics(turn, committed, batch);
-  tell_fleet(turn, done, committed.report);
+  tell_fleet(turn, committed.report);
   write_samples(turn, committed, batch);
   for (const GroupId group : batch) turn.seen.notes.erase(group);
   const PolicyVersion published = turn.facts.versions.published;

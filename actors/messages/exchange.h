@@ -120,13 +120,14 @@ struct ExchangeEvent {
 };
 
 // The rates of a window of steps that has ended, for the controller to fit the rollouts to: sent by
-// the exchange of a job that asks for it (ExchangeConfig::fleet_window_steps).
+// the exchange of a job that asks for it (ExchangeConfig::fleet_window_steps). Windows follow each
+// other.
 struct FleetMeasured {
   std::string job;
   scheduler::FleetRates rates;
   bool overlaps = true;              // rollouts generate while the learner trains
   std::uint64_t skipped_in_row = 0;  // as StepReport's, of the newest step
-  bool restoring = false, evaluates = false;
+  double evaluation_fraction = 0;    // of the window, in which one was generated
 };
 
 // The last message of an exchange.

@@ -35,10 +35,8 @@ const char* trouble_of(TrainerHealth state) {
       return "nothing is heard of the learner";
     case TrainerHealth::kSkipsSteps:
       return "the learner skips steps, since their gradients are not finite";
-    case TrainerHealth::kRestoring:
-      return "the run is being restored";
     case TrainerHealth::kEvaluates:
-      return "an evaluation runs";
+      return "evaluations ran for a large part of the window";
   }
   return "";
 }

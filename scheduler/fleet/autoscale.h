@@ -46,9 +46,11 @@ enum class TrainerHealth : std::uint8_t {
   kDown,        // it starts, or its process has ended
   kSilent,      // nothing is heard of it: it hangs, or its link is cut
   kSkipsSteps,  // the newest steps had gradients that are not finite
-  kRestoring,
-  kEvaluates,  // an evaluation runs, which takes its share of the rollouts
+  kEvaluates,   // evaluations took their share of the rollouts for kEvaluationStall of the window
 };
+// A smaller part of a window leaves its rates as they are: jobs that evaluate every few steps are
+// scaled as well.
+inline constexpr double kEvaluationStall = 0.25;
 
 // Figures of one window, and the fleet at its end.
 struct AutoscaleInput {

@@ -97,6 +97,17 @@ TEST_F(Autoscaled, TheRoomOfTheNodesIsALimit) {
   EXPECT_EQ(small.core.jobs().at(tight).desired.at(Role::kRollout), 4);
 }
 
+TEST_F(Autoscaled, OnlyEvaluationsThatTakeMuchOfAWindowHoldItUp) {
+  messages::FleetMeasured figures = measured(job, 0.8);
+  figures.evaluation_fraction = 0.3;
+  world.must(figures);
+  EXPECT_EQ(rollouts(), 2);
+  EXPECT_EQ(said("evaluations ran for a large part of the window"), 1U);
+  figures.evaluation_fraction = 0.2;
+  world.must(figures);
+  EXPECT_EQ(rollouts(), 13);
+}
+
 TEST_F(Autoscaled, ANumberOfAUserTurnsItOffAndAutoOnAgain) {
   scale(3);
   EXPECT_EQ(

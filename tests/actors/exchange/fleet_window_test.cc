@@ -202,6 +202,46 @@ TEST(FleetWindow, WaitsAreSummedForEachStepOfTheWindow) {
   EXPECT_EQ(of(kCheckpoint), 0);
 }
 
+TEST(FleetWindow, AnEvaluationInsideTheWindowIsSeen) {
+  Fleet fleet;
+  fleet.step();
+  EXPECT_EQ(fleet.window.evaluation_fraction(), 0) << "no window";
+  fleet.window.evaluates(true, fleet.now);
+  for (int i = 0; i < 6; ++i) fleet.step();
+  EXPECT_DOUBLE_EQ(fleet.window.evaluation_fraction(32), 1) << "it goes on";
+  fleet.window.evaluates(false, fleet.now);
+  for (int i = 0; i < 18; ++i) fleet.step();
+  EXPECT_DOUBLE_EQ(fleet.window.evaluation_fraction(32), 6.0 / 24);
+  for (int i = 0; i < 8; ++i) fleet.step();
+  EXPECT_DOUBLE_EQ(fleet.window.evaluation_fraction(32), 6.0 / 32);
+  for (int i = 0; i < 6; ++i) fleet.step();
+  EXPECT_EQ(fleet.window.evaluation_fraction(32), 0) << "before the window";
+}
+
+TEST(FleetWindow, WindowsFollowEachOther) {
+  // Steps of 50 ms, 700 ms and 3 s.
+  for (const Duration time : {Duration{50ms}, Duration{700ms}, Duration{3s}}) {
+    SCOPED_TRACE(seconds(time));
+    Fleet fleet;
+    fleet.step(0s, time);
+    Time before = fleet.now;
+    int windows = 0;
+    for (int step = 1; windows < 5; ++step) {
+      ASSERT_LT(step, 10'000);
+      EXPECT_FALSE(step == 1 && fleet.window.ends_window(32));
+      fleet.step(0s, time);
+      if (!fleet.window.ends_window(32)) continue;
+      const auto rates = fleet.window.rates(32);
+      ASSERT_TRUE(rates);
+      EXPECT_GE(rates->steps, 32);
+      EXPECT_GE(rates->seconds, seconds(kRateTime));
+      EXPECT_NEAR(rates->seconds, seconds(fleet.now - before), 0.7) << "nothing is counted twice";
+      before = fleet.now;
+      ++windows;
+    }
+  }
+}
+
 TEST(FleetWindow, SlidesWithTheNewestSteps) {
   Fleet fleet;
   for (int i = 0; i < 100; ++i) fleet.step(1s, 1s);

@@ -146,9 +146,11 @@ TEST(RunReport, AnEvaluationIsFollowedToTheActorThatHasPartOfIt) {
 // A job in which the learner and its one rollout take turns: a second of each for a step.
 class TakesTurns {
  public:
-  Stage stage{one_at_a_time()};
+  Stage stage;
 
-  TakesTurns() { stage.begin(); }
+  explicit TakesTurns(const controller::SimulatedJob& job = one_at_a_time()) : stage(job) {
+    stage.begin();
+  }
   messages::JobStatus status() const {
     return stage.exchange->core().report(stage.executor.now()).status;
   }
@@ -167,14 +169,14 @@ class TakesTurns {
     report.tokens_trained = 24;
     stage.commit(kLearner, report);
   }
-
- private:
   static controller::SimulatedJob one_at_a_time() {
     controller::SimulatedJob job = controller::plain_job(1);
     job.exchange.budget.max_staleness = job.exchange.budget.lookahead = 0;
     job.exchange.save = {};
     return job;
   }
+
+ private:
   messages::RolloutStats told_{.from = kRollout};
 };
 
@@ -208,6 +210,37 @@ TEST(RunReport, TheRatesOfTheFleetAreMeasuredAndWhatTheyPredictIsShown) {
   const nlohmann::json line = parse_json(run.stage.record.metrics_lines.back());
   EXPECT_NEAR(line.at("tandem/recent/trainer_idle_fraction").get<double>(), 0.5, 0.01);
   EXPECT_EQ(line.at("tandem/predicted/rollouts"), 4);
+}
+
+// An evaluation that ends within a window is told with it.
+TEST(RunReport, WindowsOfAnAutoscaledJobFollowEachOther) {
+  controller::SimulatedJob job = TakesTurns::one_at_a_time();
+  job.exchange.fleet_window_steps = 4;
+  job.exchange.budget.steps_total = 100;
+  job.exchange.val_before_train = false;
+  job.exchange.test_freq = 14;
+  job.validation_prompts = 1;
+  TakesTurns run(job);
+  const auto evaluate = [&](const messages::Evaluate& work) {
+    run.stage.run(5s);
+    run.stage.tell(messages::Evaluated{
+        .from = kRollout, .evaluation = work.evaluation, .completions = {{.index = 0}}});
+    run.stage.tell(messages::TextsScored{kReward, work.evaluation, {{0, 0, messages::Scored{1}}}});
+  };
+  for (int step = 1; step <= 27; ++step) {
+    run.step();
+    if (step == 14) evaluate(Stage::only<messages::Evaluate>(run.stage.to_rollout).at(0));
+  }
+  const auto told = Stage::only<messages::FleetMeasured>(run.stage.to_controller);
+  ASSERT_EQ(told.size(), 2u) << "of 20 s each";
+  EXPECT_EQ(told[0].rates.steps, 10);
+  EXPECT_EQ(told[0].evaluation_fraction, 0);
+  EXPECT_NEAR(told[1].rates.seconds, 21, 0.3);
+  EXPECT_NEAR(told[1].evaluation_fraction, 5.0 / 21, 0.05);
+  const auto status = run.status();
+  const messages::Wait* wait = wait_for(status.waits, "nothing, but its trainer is idle");
+  ASSERT_NE(wait, nullptr);
+  EXPECT_NE(wait->detail.find("autoscale decides"), std::string::npos) << wait->detail;
 }
 
 // Nothing of it is in the journal.

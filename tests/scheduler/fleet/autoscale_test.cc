@@ -108,7 +108,7 @@ TEST(Autoscale, MinAsksForNoMoreThanFindRoom_AS2) {
 TEST(Autoscale, NothingWhileTheTrainerIsInTrouble_AS3) {
   for (const TrainerHealth trouble :
        {TrainerHealth::kCrashLoop, TrainerHealth::kDown, TrainerHealth::kSilent,
-        TrainerHealth::kSkipsSteps, TrainerHealth::kRestoring, TrainerHealth::kEvaluates}) {
+        TrainerHealth::kSkipsSteps, TrainerHealth::kEvaluates}) {
     AutoscaleInput input = job_of(4);
     input.trainer = trouble;
     const AutoscaleDecision decision = decide(input);
