@@ -21,6 +21,8 @@ constexpr AlertRule kAlertRules[] = {
      .figure = {"tandem_trainer_idle_fraction_recent"},
      .threshold = 0.25,
      .steps_min = kAlertStepsMin,
+     // Without staleness the two pools take turns, so the learner always waits.
+     .unless = {{"tandem_staleness_bound", kBelow, 1}},
      .lasts = minutes(5),
      .unit = kShare,
      .summary = "The learner of {job} waited for samples {value} of the time.",
@@ -88,6 +90,8 @@ constexpr AlertRule kAlertRules[] = {
      .lasts = minutes(10),
      .summary = "A step of {job} costs {value}, a quarter more than an hour before.",
      .advice = "tandem why {job}; tandem size --from {job} says which pool pays for the other"},
+    // A quarter of an hour at the same step, for a quarter of an hour. That is no fault where steps
+    // take long, nor after the last one, while the final evaluation goes on.
     {.name = "TandemNoProgress",
      .severity = kCritical,
      .figure = {.family = "tandem_step", .mean_over = minutes(15)},
@@ -95,6 +99,7 @@ constexpr AlertRule kAlertRules[] = {
      .threshold = 1,
      .against = AlertFigure{"tandem_step"},
      .steps_min = kAlertStepsMin,
+     .unless = {{"tandem_seconds_per_step", kAbove, 600}, {"tandem_steps_left", kBelow, 1}},
      .lasts = minutes(15),
      .summary = "{job} has committed no step for half an hour; it is at step {value}.",
      .advice = "tandem why {job}; tandem logs learner/0 -j {job}"},
@@ -123,8 +128,8 @@ constexpr AlertRule kAlertRules[] = {
      .severity = kWarning,
      .figure = {"tandem_autoscale_at_limit"},
      .lasts = minutes(10),
-     .summary = "The autoscale of {job} wants more or fewer rollouts than it may have.",
-     .advice = "tandem why {job}; raise pools.rollout.autoscale.max, or add a node"},
+     .summary = "The autoscale of {job} wants more rollouts than it may have.",
+     .advice = "tandem describe {job}; raise pools.rollout.autoscale.max, or add a node"},
     {.name = "TandemNodeLost",
      .severity = kCritical,
      .figure = {"tandem_nodes", "state", "Lost"},
@@ -166,6 +171,17 @@ const char* sign(AlertHolds holds) {
   return "";
 }
 
+std::string duration_of(minutes duration, const char* before) {
+  return duration > minutes(0) ? before + duration_text(duration) : "";
+}
+
+// The series of a mean, where they were there when its time began.
+std::string was_there(const AlertFigure& figure) {
+  if (figure.mean_over == minutes(0)) return "";
+  return std::string(" and ") + figure.family +
+         duration_of(figure.mean_over + figure.before, " offset ");
+}
+
 }  // namespace
 
 const char* name(AlertSeverity severity) { return severity == kCritical ? "critical" : "warning"; }
@@ -173,17 +189,17 @@ const char* name(AlertSeverity severity) { return severity == kCritical ? "criti
 std::span<const AlertRule> alert_rules() { return kAlertRules; }
 
 std::string duration_text(minutes duration) {
-  const auto count = duration.count();
-  return count > 0 && count % 60 == 0 ? std::to_string(count / 60) + "h"
-                                      : std::to_string(count) + "m";
+  const auto hours = duration.count() / 60, rest = duration.count() % 60;
+  std::string text = hours > 0 ? std::to_string(hours) + "h" : "";
+  if (rest > 0 || hours == 0) text += std::to_string(rest) + "m";
+  return text;
 }
 
 std::string expression(const AlertFigure& figure) {
   std::string text = figure.family;
   if (figure.label) text += std::string("{") + figure.label + "=\"" + figure.value + "\"}";
   if (figure.mean_over == minutes(0)) return text;
-  text += "[" + duration_text(figure.mean_over) + "]";
-  if (figure.before > minutes(0)) text += " offset " + duration_text(figure.before);
+  text += "[" + duration_text(figure.mean_over) + "]" + duration_of(figure.before, " offset ");
   return "avg_over_time(" + text + ")";
 }
 
@@ -194,7 +210,13 @@ std::string expression(const AlertRule& rule) {
   else
     text += (rule.threshold == 1 ? "" : short_number(rule.threshold) + " * ") +
             expression(*rule.against);
+  text += was_there(rule.figure);
+  if (rule.against) text += was_there(*rule.against);
   if (rule.steps_min > 0) text += " and tandem_step >= " + std::to_string(rule.steps_min);
+  for (const AlertUnless& unless : rule.unless)
+    if (unless.family)
+      text += std::string(" unless ") + unless.family + sign(unless.holds) +
+              short_number(unless.threshold);
   return text;
 }
 

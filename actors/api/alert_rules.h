@@ -22,7 +22,8 @@ namespace tandem::api {
 enum class AlertSeverity : std::uint8_t { kWarning, kCritical };
 const char* name(AlertSeverity severity);  // "warning", "critical"
 
-// A family of /metrics as it is now, or its mean over a time that ends now or earlier.
+// A family of /metrics as it is now, or its mean over a time that ends now or earlier. There is a
+// mean only of a series that was there when that time began.
 struct AlertFigure {
   const char* family;
   const char* label = nullptr;  // set: the series that have `value` for this label alone
@@ -32,6 +33,12 @@ struct AlertFigure {
 };
 
 enum class AlertHolds : std::uint8_t { kAbove, kBelow, kAtLeast };
+// A job for which this holds raises no alert of the row; one whose figure is not known may.
+struct AlertUnless {
+  const char* family = nullptr;  // nullptr: there is no further exception
+  AlertHolds holds = AlertHolds::kAbove;
+  double threshold = 0;
+};
 enum class AlertUnit : std::uint8_t { kNumber, kShare };  // how people read the figure
 
 inline constexpr std::int64_t kAlertStepsMin = 10;
@@ -40,12 +47,13 @@ struct AlertRule {
   const char* name;  // CamelCase, with the prefix Tandem
   AlertSeverity severity;
   // The condition: `figure` is above, below or at least `threshold`, or `threshold` times
-  // `against` where that is set, whose series has the same labels.
+  // `against` where that is set, and no `unless` holds; all series have the same labels.
   AlertFigure figure;
   AlertHolds holds = AlertHolds::kAbove;
   double threshold = 0;
   std::optional<AlertFigure> against = {};
   std::int64_t steps_min = 0;  // of the job; 0: the condition does not ask for steps
+  AlertUnless unless[2] = {};
   std::chrono::minutes lasts;
   AlertUnit unit = AlertUnit::kNumber;
   // A sentence, and the command that looks further. {job}, {actor} and {value} are replaced.
@@ -58,7 +66,7 @@ std::span<const AlertRule> alert_rules();
 // The condition in PromQL.
 std::string expression(const AlertRule& rule);
 std::string expression(const AlertFigure& figure);
-std::string duration_text(std::chrono::minutes duration);  // "5m", "1h"
+std::string duration_text(std::chrono::minutes duration);  // "5m", "1h", "1h15m"
 
 struct AlertSubject {
   std::string job = {}, actor = {};  // empty: the alert is about no job, about no actor

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <set>
 
 namespace tandem::api {
 namespace {
@@ -14,6 +13,18 @@ std::int64_t minute_of(Time time) { return time.ns / Duration(minutes(1)).count(
 
 bool is_of(const AlertFigure& figure, const std::string& labels) {
   return !figure.label || label_in(labels, figure.label) == figure.value;
+}
+
+bool compares(AlertHolds holds, double figure, double threshold) {
+  switch (holds) {
+    case AlertHolds::kAbove:
+      return figure > threshold;
+    case AlertHolds::kBelow:
+      return figure < threshold;
+    case AlertHolds::kAtLeast:
+      return figure >= threshold;
+  }
+  return false;
 }
 
 // How far back the means of the rules reach, in minutes.
@@ -59,6 +70,8 @@ std::vector<std::string> AlertWatch::families() const {
   for (const AlertRule& rule : rules_) {
     all.insert(rule.figure.family);
     if (rule.against) all.insert(rule.against->family);
+    for (const AlertUnless& unless : rule.unless)
+      if (unless.family) all.insert(unless.family);
   }
   return {all.begin(), all.end()};
 }
@@ -93,6 +106,7 @@ std::optional<double> AlertWatch::value_of(const AlertFigure& figure, const Seri
   if (kept == means_.end()) return std::nullopt;
   const std::int64_t last = minute_of(now) - figure.before.count(),
                      first = last - figure.mean_over.count();
+  if (kept->second.front().number > first) return std::nullopt;
   double sum = 0;
   std::int64_t count = 0;
   for (const Minute& minute : kept->second) {
@@ -116,18 +130,17 @@ bool AlertWatch::holds(const AlertRule& rule, const std::string& labels, double 
     const auto step = values.find({"tandem_step", labels});
     if (step == values.end() || step->second < static_cast<double>(rule.steps_min)) return false;
   }
-  switch (rule.holds) {
-    case AlertHolds::kAbove:
-      return figure > threshold;
-    case AlertHolds::kBelow:
-      return figure < threshold;
-    case AlertHolds::kAtLeast:
-      return figure >= threshold;
+  for (const AlertUnless& unless : rule.unless) {
+    if (!unless.family) break;
+    const auto known = values.find({unless.family, labels});
+    if (known != values.end() && compares(unless.holds, known->second, unless.threshold))
+      return false;
   }
-  return false;
+  return compares(rule.holds, figure, threshold);
 }
 
-std::vector<AlertNews> AlertWatch::look(const std::vector<MetricSample>& samples, Time now) {
+std::vector<AlertNews> AlertWatch::look(const std::vector<MetricSample>& samples, Time now,
+                                        const std::set<std::string>& unheard) {
   Values values;
   for (const MetricSample& sample : samples) values[{sample.family, sample.labels}] = sample.value;
   remember(values, now);
@@ -159,7 +172,11 @@ std::vector<AlertNews> AlertWatch::look(const std::vector<MetricSample>& samples
   }
   std::erase_if(standing_, [&](const auto& one) {
     const Standing& standing = one.second;
+    const auto& [rule, labels] = one.first;
     if (standing.seen == now) return false;
+    if (unheard.contains(standing.alert.subject.job) &&
+        !values.contains({rules_[rule].figure.family, labels}))
+      return false;
     if (standing.fires_since) news.push_back({.alert = standing.alert, .fires = false});
     return true;
   });

@@ -5,17 +5,20 @@
 //
 //   AW-1  For a row and a series there is at most one alert; its beginning and its end are each
 //         told once, in turn.
-//   AW-2  An alert fires only if its condition held at every look since `lasts` before.
+//   AW-2  An alert fires only if its condition held at every look since `lasts` before that had its
+//         series.
 //   AW-3  It remembers at most kAlertsKept series; further ones raise no alert.
+//   AW-4  An alert stands as it was while its job is unheard of and its series is not there.
 //
-// Means over a time (AlertFigure::mean_over) are those of the samples that this watch has seen: a
-// new watch has no hour before.
+// Means over a time (AlertFigure::mean_over) are those of the samples that this watch has seen.
+// There is none of a series whose first sample is younger than that time's beginning.
 #pragma once
 
 #include <cstdint>
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -58,7 +61,9 @@ class AlertWatch {
   // The families whose samples look() needs.
   std::vector<std::string> families() const;
   // Takes all samples of one moment, later than those before. Returns what begins and what ends.
-  std::vector<AlertNews> look(const std::vector<MetricSample>& samples, Time now);
+  // `unheard`: jobs under way of which samples are missing, since they did not answer.
+  std::vector<AlertNews> look(const std::vector<MetricSample>& samples, Time now,
+                              const std::set<std::string>& unheard = {});
   std::vector<Alert> firing() const;  // in the order of the table, then of the labels
   std::size_t series_remembered() const { return standing_.size() + means_.size(); }
 

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 
 #include "actors/api/prometheus.h"
@@ -65,7 +66,11 @@ void Alerts::ask_exchanges(actor::Context& cx) {
 
 void Alerts::judge(actor::Context& cx) {
   const std::vector<std::string> families = watch_.families();
-  for (const AlertNews& news : watch_.look(metric_samples(cluster_, reports_, families), cx.now()))
+  std::set<std::string> unheard;
+  for (const auto& [job, exchange] : cluster_.exchanges)
+    if (!reports_.contains(job)) unheard.insert(job);
+  for (const AlertNews& news :
+       watch_.look(metric_samples(cluster_, reports_, families), cx.now(), unheard))
     // What the controller does not take now is not told: the API shows what fires all the same.
     if (controller_.tell(event_of(news, cx.now())) != actor::Delivery::kAccepted)
       log::warn("event=alert_not_told name={} fires={}", news.alert.rule->name, news.fires);

@@ -154,6 +154,8 @@ void add_progress(PrometheusText& text, const ExchangeReports& reports) {
   constexpr auto kLedger = &messages::ExchangeReport::ledger;
   figures({"tandem_step", "gauge", "Committed training steps."}, kStatus,
           &messages::JobStatus::step);
+  figures({"tandem_steps_left", "gauge", "Steps that the run has yet to commit."}, kStatus,
+          [](const messages::JobStatus& status) { return status.total_steps - status.step; });
   figures({"tandem_policy_version", "gauge", "Newest published policy version."}, kStatus,
           &messages::JobStatus::policy_version);
   figures({"tandem_staleness_max", "gauge", "Highest staleness of a trained trajectory."}, kStatus,
@@ -214,6 +216,10 @@ void add_rates(PrometheusText& text, const ExchangeReports& reports) {
           kGap, &scheduler::FleetGap::trainer_idle_fraction);
   figures({"tandem_rollouts_matched", "gauge", "Rollouts with which the learner would not wait."},
           kGap, &scheduler::FleetGap::rollouts_matched);
+  figures({"tandem_seconds_per_step", "gauge", "Mean time from one commit to the next."}, kRates,
+          [](const scheduler::FleetRates& rates) {
+            return rates.seconds / static_cast<double>(rates.steps);
+          });
   figures({"tandem_install_pause_seconds", "gauge", "Mean pause of one install of weights."},
           kRates, &scheduler::FleetRates::install_seconds);
   figures({"tandem_install_pause_fraction", "gauge", "Share of the rollouts' time in installs."},

@@ -55,6 +55,12 @@ TEST(AlertRules, NameWhatMetricsHas) {  // AR-1
       ASSERT_NE(against, families.end()) << rule.against->family;
       EXPECT_EQ(against->second, labels);
     }
+    for (const AlertUnless& unless : rule.unless)
+      if (unless.family) {
+        const auto other = families.find(unless.family);
+        ASSERT_NE(other, families.end()) << unless.family;
+        EXPECT_EQ(other->second, labels);
+      }
     if (rule.steps_min > 0) {
       EXPECT_EQ(labels, families.at("tandem_step"));
     }
@@ -92,13 +98,25 @@ TEST(AlertRules, AConditionIsPromQl) {
   std::map<std::string, std::string> conditions;
   for (const AlertRule& rule : alert_rules()) conditions[rule.name] = expression(rule);
   EXPECT_EQ(conditions["TandemTrainerIdle"],
-            "tandem_trainer_idle_fraction_recent > 0.25 and tandem_step >= 10");
+            "tandem_trainer_idle_fraction_recent > 0.25 and tandem_step >= 10 unless "
+            "tandem_staleness_bound < 1");
   EXPECT_EQ(conditions["TandemCostDrift"],
             "tandem_cost_per_step > 1.25 * avg_over_time(tandem_cost_per_step[1h] offset 1h) and "
-            "tandem_step >= 10");
+            "tandem_cost_per_step offset 2h and tandem_step >= 10");
+  EXPECT_EQ(conditions["TandemNoProgress"],
+            "avg_over_time(tandem_step[15m]) >= tandem_step and tandem_step offset 15m and "
+            "tandem_step >= 10 unless tandem_seconds_per_step > 600 unless tandem_steps_left < 1");
   EXPECT_EQ(conditions["TandemNodeLost"], "tandem_nodes{state=\"Lost\"} > 0");
   EXPECT_EQ(conditions["TandemSampleTooOld"],
             "tandem_oldest_sample_age_steps > tandem_staleness_bound");
+}
+
+TEST(AlertRules, DurationsAreThoseOfPromQl) {
+  using std::chrono::minutes;
+  EXPECT_EQ(duration_text(minutes(5)), "5m");
+  EXPECT_EQ(duration_text(minutes(60)), "1h");
+  EXPECT_EQ(duration_text(minutes(75)), "1h15m");
+  EXPECT_EQ(duration_text(minutes(120)), "2h");
 }
 
 TEST(MonitoringFiles, PanelsNameWhatMetricsHas) {

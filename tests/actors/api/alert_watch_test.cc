@@ -82,6 +82,37 @@ TEST(AlertWatch, AJobsFirstStepsRaiseNone) {  // AR-2
   EXPECT_EQ(watched.look(idle(0.9, 10), 1h).size(), 1u);
 }
 
+TEST(AlertWatch, ALearnerThatTakesTurnsMayWait) {
+  Watched watched;
+  auto samples = idle(0.6);
+  samples.push_back(of_job("tandem_staleness_bound", 0));
+  EXPECT_TRUE(watched.look(samples, 1h).empty());
+  samples.back().value = 1;
+  EXPECT_EQ(watched.look(samples, 1h).size(), 1u);
+}
+
+TEST(AlertWatch, WhatIsUnheardOfStands) {  // AW-4
+  Watched watched;
+  watched.look(idle(0.5), 1h);
+  const std::vector<Alert> before = watched.watch.firing();
+  ASSERT_EQ(before.size(), 1u);
+  EXPECT_TRUE(watched.watch.look({}, watched.now, {"j-1"}).empty());
+  watched.now = watched.now + kEvery;
+  EXPECT_TRUE(watched.look(idle(0.5), 1h).empty()) << "it did not begin anew";
+  ASSERT_EQ(watched.watch.firing().size(), 1u);
+  EXPECT_EQ(watched.watch.firing()[0].since, before[0].since);
+  EXPECT_EQ(watched.watch.look({}, watched.now, {"j-2"}).size(), 1u) << "another job is unheard of";
+}
+
+TEST(AlertWatch, WhatTheControllerTellsOfAnUnheardJobEnds) {  // AW-4
+  Watched watched("TandemCrashLoop");
+  const auto loops = [](double value) {
+    return std::vector{of_job("tandem_actor_crash_loop", value)};
+  };
+  watched.look(loops(1), 1h);
+  EXPECT_EQ(watched.watch.look(loops(0), watched.now, {"j-1"}).size(), 1u);
+}
+
 TEST(AlertWatch, WhatIsGoneIsOver) {
   Watched watched;
   watched.look(idle(0.5), 1h);
@@ -148,6 +179,39 @@ TEST(AlertWatch, CostIsComparedWithTheHourBefore) {
   EXPECT_EQ(drifts, 1u);
   look(1.4, 3h);
   EXPECT_EQ(drifts, 2u) << "over: that is what it costs now";
+}
+
+TEST(AlertWatch, AHourThatWasNotSeenIsNoHourBefore) {
+  Watched watched("TandemPrefixHitsDropped");
+  const auto look = [&](double ratio, Duration lasts) {
+    return watched
+        .look({of_job("tandem_prefix_cache_hit_ratio", ratio), of_job("tandem_step", 100)}, lasts)
+        .size();
+  };
+  EXPECT_EQ(look(0.8, 20min), 0u);
+  EXPECT_EQ(look(0.3, 40min), 0u) << "there are some minutes to compare with, no hour";
+  EXPECT_EQ(look(0.8, 3h), 0u);
+  EXPECT_EQ(look(0.3, 15min), 1u);
+}
+
+TEST(AlertWatch, ASlowJobMakesProgressAllTheSame) {
+  Watched watched("TandemNoProgress");
+  for (int step = 10; step < 20; ++step)
+    EXPECT_TRUE(
+        watched.look({of_job("tandem_step", step), of_job("tandem_seconds_per_step", 2400)}, 40min)
+            .empty());
+}
+
+TEST(AlertWatch, NoStepFollowsTheLast) {
+  Watched watched("TandemNoProgress");
+  EXPECT_TRUE(
+      watched.look({of_job("tandem_step", 100), of_job("tandem_steps_left", 0)}, 3h).empty());
+}
+
+TEST(AlertWatch, ANewWatchSeesHalfAnHourToo) {
+  Watched watched("TandemNoProgress");
+  EXPECT_TRUE(watched.look({of_job("tandem_step", 60)}, 29min).empty());
+  EXPECT_EQ(watched.look({of_job("tandem_step", 60)}, 3min).size(), 1u);
 }
 
 TEST(AlertWatch, AStepThatStandsStillIsNoProgress) {

@@ -136,6 +136,23 @@ TEST_F(AlertsTest, AnExchangeThatDoesNotAnswerHoldsUpNoOther) {
   EXPECT_EQ(firing("j-2").size(), 1u);
 }
 
+TEST_F(AlertsTest, WhatStandsStandsWhileTheExchangeDoesNotAnswer) {  // AW-4
+  exchange_->report.status.disk_full = "no space left";
+  run_for(2min);
+  ASSERT_EQ(cluster_->events.size(), 1u);
+  exchange_->answers = false;
+  run_for(1min);
+  EXPECT_EQ(firing().size(), 1u);
+  exchange_->answers = true;
+  run_for(3min);
+  EXPECT_EQ(firing().size(), 1u);
+  EXPECT_EQ(cluster_->events.size(), 1u) << "it neither ended nor began anew";
+  exchange_->answers = false;
+  cluster_->view.exchanges.clear();  // the job is over
+  run_for(1min);
+  EXPECT_EQ(firing(), nlohmann::json::array());
+}
+
 TEST_F(AlertsTest, WhatStandsStandsWhileTheControllerDoesNotAnswer) {
   exchange_->report.status.disk_full = "no space left";
   run_for(2min);

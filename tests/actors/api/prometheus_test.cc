@@ -198,6 +198,8 @@ TEST(Prometheus, OnlyAJobWithPricesHasACost) {
 TEST(Prometheus, EachRolloutHasItsRateAndTheJobWhatTheyPredict) {
   messages::ExchangeReport report;
   report.status.rates = scheduler::FleetRates{
+      .steps = 8,
+      .seconds = 20,
       .rollouts = {{.actor = "j-1/rollout/0", .tokens_per_s = 20, .install_fraction = 0.25},
                    {.actor = "j-1/rollout/1", .tokens_per_s = 30, .install_fraction = 0.75}},
       .trainer_idle_fraction = 0.25};
@@ -215,9 +217,20 @@ TEST(Prometheus, EachRolloutHasItsRateAndTheJobWhatTheyPredict) {
             Lines{"tandem_trainer_idle_fraction_predicted" + job + "0.125"});
   EXPECT_EQ(lines_of(text, "tandem_rollouts_matched"),
             Lines{"tandem_rollouts_matched" + job + "3.0"});
+  EXPECT_EQ(lines_of(text, "tandem_seconds_per_step"),
+            Lines{"tandem_seconds_per_step" + job + "2.5"});
   EXPECT_EQ(lines_of(text, "tandem_install_pause_fraction"),
             Lines{"tandem_install_pause_fraction" + job + "0.5"});
   EXPECT_EQ(lines_of(text, "tandem_prefix_cache_hit_ratio"), Lines{}) << "nothing was looked up";
+}
+
+TEST(Prometheus, NoStepIsLeftInAFinalEvaluation) {
+  messages::ExchangeReport runs, evaluates;
+  runs.status.total_steps = evaluates.status.total_steps = evaluates.status.step = 100;
+  runs.status.step = 60;
+  EXPECT_EQ(lines_of(prometheus_text({}, {{"j-1", runs}, {"j-2", evaluates}}), "tandem_steps_left"),
+            (Lines{R"(tandem_steps_left{tandem_job="j-1"} 40.0)",
+                   R"(tandem_steps_left{tandem_job="j-2"} 0.0)"}));
 }
 
 TEST(Prometheus, EveryListedJobHasTheStateItIsIn) {
