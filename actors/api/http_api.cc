@@ -26,6 +26,7 @@
 #include "actors/api/watches.h"
 #include "actors/api/web_page.h"
 #include "actors/controller/allocation.h"
+#include "actors/controller/autoscaling.h"
 #include "runtime/base/json.h"
 #include "runtime/base/text.h"
 
@@ -509,6 +510,8 @@ HttpAnswer ClusterApi::scaled(const controller::JobRecord& job, const std::strin
     // The count may be any JSON value: replicas_asked() takes its text and says what is wrong.
     const messages::Role role{cut_utf8(role_name, kQuotedBytesMax)};
     if (count == "auto") {
+      if (const auto may = controller::may_autoscale(job, role); !may)
+        return http::error_response(may.error());
       wanted.push_back(
           {.job = job.id, .role = role, .automatic = true, .continues = !wanted.empty()});
       continue;

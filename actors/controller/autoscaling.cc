@@ -94,7 +94,7 @@ void take(Turn& turn, const messages::FleetMeasured& measured) {
   autoscaling.newest = std::move(decision);
 }
 
-Result<void> let_autoscale(Turn& turn, JobRecord& job, const Role& role) {
+Result<void> may_autoscale(const JobRecord& job, const Role& role) {
   if (role != Role::kRollout)
     return Error{ErrorCode::kInvalid,
                  "only rollouts can be scaled automatically, not " + name(role), "",
@@ -103,6 +103,11 @@ Result<void> let_autoscale(Turn& turn, JobRecord& job, const Role& role) {
     return Error{ErrorCode::kInvalid, job.id + " has no limits to scale its rollouts within", "",
                  "give a number: rollout=N; or submit it with `pools.rollout.autoscale: {min: …, "
                  "max: …}`"};
+  return {};
+}
+
+Result<void> let_autoscale(Turn& turn, JobRecord& job, const Role& role) {
+  if (const auto may = may_autoscale(job, role); !may) return may.error();
   if (std::exchange(job.autoscaling.on, true)) return {};
   job.autoscaling.state = {};
   job.autoscaling.newest.reset();

@@ -325,6 +325,10 @@ TEST(HttpApi, ScaleTakesWhatTheJobFileTakesAndNothingElse) {
   }
   EXPECT_EQ(api.post("scale", R"({"reward": 2, "rollout": 100000})").status, 400);
   EXPECT_EQ(api.post("scale", R"({"rollouts": 2})").status, 400);
+  const HttpResponse automatic = api.post("scale", R"({"reward": 2, "rollout": "auto"})");
+  EXPECT_EQ(automatic.status, 400);
+  EXPECT_NE(automatic.body.find("job-1 has no limits"), std::string::npos) << automatic.body;
+  EXPECT_EQ(api.post("scale", R"({"reward": "auto", "rollout": 2})").status, 400);
   EXPECT_EQ(api.desired(), json({1, 1})) << "all or nothing";
   EXPECT_EQ(api.post("scale", R"({"rollout": 4096, "reward": 2})").status, 200);
   EXPECT_EQ(api.desired(), json({4096, 2}));
