@@ -122,7 +122,7 @@ struct ActorRecord {
   scheduler::CrashLoop crash_loop;
   bool ever_ready = false;                  // in any incarnation
   std::optional<scheduler::Reason> ending;  // set while this incarnation is being ended
-  bool preempted = false;  // this incarnation is drained since it was told to end from outside
+  bool preempted = false;  // this incarnation ends since it was told to from outside
   std::string moved_off;   // the node that this incarnation is drained off; empty: it is not
 };
 
@@ -133,6 +133,8 @@ struct Autoscaling {
   std::optional<scheduler::AutoscaleDecision> newest;  // by the last window
   std::optional<scheduler::AutoscaleHold> said;        // of the last event about it
   std::map<messages::Role, std::int32_t> before;  // JobRecord::desired before the newest change
+  // JobRecord::desired before the newest ScaleRole that begins a request.
+  std::map<messages::Role, std::int32_t> before_request;
   struct Change {
     Time at;
     std::int64_t from = 0, to = 0;

@@ -133,18 +133,20 @@ Result<void> take(Turn& turn, const ScaleRole& scale) {
   const Result<JobRecord*> found = job_to_scale(turn, scale.job);
   if (!found) return found.error();
   JobRecord& job = **found;
+  // It is empty where the controller that took the first role of the request has died.
+  std::map<messages::Role, std::int32_t>& before = job.autoscaling.before_request;
+  if (!scale.continues || before.empty()) before = job.desired;
   if (scale.automatic) return let_autoscale(turn, job, scale.role);
   if (const auto asked = replicas_asked(job.shape, scale.role, std::to_string(scale.replicas));
       !asked)
     return asked.error();
-  const std::map<messages::Role, std::int32_t> before = job.desired;
   const bool ends = job.autoscaling.on && scale.role == messages::Role::kRollout;
   std::string text = "scale " + name(scale.role) + "=" + std::to_string(scale.replicas);
   if (ends) text += "; " + autoscale_is_off(job);
   if (const auto done = reallocate(turn, job, {{scale.role, scale.replicas}}, text); !done)
     return done.error();
   if (ends) job.autoscaling.on = false;
-  if (!scale.continues && job.desired != before) job.autoscaling.before = before;
+  if (job.desired != before) job.autoscaling.before = before;
   keep_allocation(turn, job);
   return {};
 }
@@ -159,10 +161,10 @@ Result<void> take(Turn& turn, const RollBack& back) {
                      " was not scaled since its start or its last rollback",
                  "", "set numbers by `tandem scale " + back.job + " ROLE=N`"};
   std::map<messages::Role, std::int32_t> changes;
-  std::string text;
+  std::string text = "rolled back";
   for (const auto& [role, replicas] : job.autoscaling.before) {
     if (job.desired.at(role) == replicas) continue;
-    text += (text.empty() ? "rolled back: " : ", ") + name(role) + " " +
+    text += (changes.empty() ? ": " : ", ") + name(role) + " " +
             std::to_string(job.desired.at(role)) + " -> " + std::to_string(replicas);
     changes[role] = replicas;
   }

@@ -40,6 +40,7 @@ class Autoscaled : public testing::Test {
     world.must(messages::JobProgress{job, messages::JobPhase::kRunning, ""});
   }
   std::int32_t rollouts() const { return world.core.jobs().at(job).desired.at(Role::kRollout); }
+  std::int32_t rewards() const { return world.core.jobs().at(job).desired.at(Role::kReward); }
   const Autoscaling& scaling() const { return world.core.jobs().at(job).autoscaling; }
   std::size_t said(const std::string& words) const {
     return static_cast<std::size_t>(std::ranges::count_if(
@@ -150,7 +151,26 @@ TEST_F(Autoscaled, ARollbackUndoesAllRolesOfOneRequest) {
   world.must(ScaleRole{.job = job, .role = Role::kReward, .replicas = 2, .continues = true});
   world.must(RollBack{job});
   EXPECT_EQ(rollouts(), 4);
-  EXPECT_EQ(world.core.jobs().at(job).desired.at(Role::kReward), 1);
+  EXPECT_EQ(rewards(), 1);
+}
+
+TEST_F(Autoscaled, ARollbackUndoesARequestWhoseFirstRoleChangesNothing) {
+  world.must(ScaleRole{job, Role::kReward, 1});
+  EXPECT_TRUE(scaling().before.empty());
+  world.must(ScaleRole{.job = job, .role = Role::kRollout, .replicas = 5, .continues = true});
+  world.must(RollBack{job});
+  EXPECT_EQ(rollouts(), 2);
+  ASSERT_TRUE(automatic());
+  world.must(ScaleRole{.job = job, .role = Role::kReward, .replicas = 2, .continues = true});
+  world.must(RollBack{job});
+  EXPECT_EQ(rewards(), 1);
+}
+
+TEST_F(Autoscaled, ARollbackThatChangesNoNumberIsSaidAllTheSame) {
+  world.must(ScaleRole{job, Role::kReward, 2});
+  world.must(ScaleRole{.job = job, .role = Role::kReward, .replicas = 1, .continues = true});
+  world.must(RollBack{job});
+  EXPECT_EQ(said("rolled back; autoscale is off"), 1U);
 }
 
 TEST_F(Autoscaled, TheNextControllerKnowsWhoDecidesAndWhatWasBefore_CC5) {
