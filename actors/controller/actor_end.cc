@@ -1,7 +1,9 @@
 #include "actors/controller/actor_end.h"
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -21,6 +23,13 @@ using scheduler::ActorState;
 using scheduler::Reason;
 
 namespace {
+
+using namespace std::chrono_literals;
+
+// One that was preempted sooner than this after it was ready starts again after a pause, since
+// whatever ends it may end each at once. It counts as no death all the same.
+constexpr Duration kPreemptedEarly = 1min;
+constexpr Duration kPreemptedPause = 15s;
 
 // The incarnation is over. A job that its user has cancelled is not remembered any more.
 void remember_end(Turn& turn, const ActorRecord& actor, ActorEnded end) {
@@ -105,14 +114,25 @@ void restart(Turn& turn, JobRecord& job, ActorRecord& actor, const Reason& why) 
 }
 
 // The actor has left a node that is drained, in whatever way, or was preempted, and waits for
-// room. It counts as no death.
-void move(Turn& turn, ActorRecord& actor, const Reason& why) {
+// room, after a pause if there is one. It counts as no death.
+void move(Turn& turn, ActorRecord& actor, const Reason& why, std::optional<Time> pause_until) {
   remember_end(turn, actor, {.how = ActorEnd::kReplaced});
   actor.moved_off.clear();
   actor.preempted = false;
   actor.ready_since.reset();
   if (actor.status.state != ActorState::kStopping) enter(turn, actor, ActorState::kStopping, why);
-  enter(turn, actor, ActorState::kQueued, why);
+  actor.restart_at = pause_until;
+  enter(turn, actor, pause_until ? ActorState::kBackoff : ActorState::kQueued, why);
+  if (pause_until) turn.send(WakeAt{*pause_until});
+}
+
+void replace_preempted(Turn& turn, ActorRecord& actor) {
+  std::optional<Time> until;
+  if (!actor.ready_since || turn.now - *actor.ready_since < kPreemptedEarly) {
+    until = turn.now + kPreemptedPause;
+    turn.announce(actor, "was ready for less than a minute: it starts again in 15 s");
+  }
+  move(turn, actor, scheduler::Preempted{}, until);
 }
 
 // Nobody here has told it to end, and it has met no failure: it ended by a signal, by its own exit
@@ -145,10 +165,9 @@ void actor_gone(Turn& turn, JobRecord& job, ActorRecord& actor) {
   if (!actor.moved_off.empty() && wanted(job, actor)) {
     if (std::holds_alternative<scheduler::JobFailed>(why))  // another node does not mend that
       return fail_actor(turn, actor, why);
-    return move(turn, actor, scheduler::NodeDrained{actor.moved_off});
+    return move(turn, actor, scheduler::NodeDrained{actor.moved_off}, std::nullopt);
   }
-  if (wanted(job, actor) && was_preempted(job, actor, why))
-    return move(turn, actor, scheduler::Preempted{});
+  if (wanted(job, actor) && was_preempted(job, actor, why)) return replace_preempted(turn, actor);
   const bool scaled_down = actor.status.state == ActorState::kDraining ||
                            std::holds_alternative<scheduler::ScaleDown>(why);
   if (scaled_down || !wanted(job, actor)) {

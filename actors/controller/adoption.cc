@@ -52,6 +52,8 @@ scheduler::Reason ending_of(const ActorLeaves& leaves) {
       return scheduler::NodeDrained{leaves.node};
     case Leaving::kRestarted:
       return scheduler::RankError{"it was told to end by the controller before this one"};
+    case Leaving::kPreempted:
+      return scheduler::Preempted{};
   }
   return scheduler::ScaleDown{};
 }
@@ -66,8 +68,10 @@ void adopt(Turn& turn, JobRecord& job, ActorRecord& actor, const DurableState::A
   actor.restart_at.reset();
   actor.ending.reset();
   actor.moved_off.clear();
+  actor.preempted = false;
   if (known.leaves) {
     actor.moved_off = known.leaves->node;
+    actor.preempted = known.leaves->why == Leaving::kPreempted;
     actor.ending = ending_of(*known.leaves);
   }
   actor.report_deadline = until;

@@ -116,8 +116,9 @@ enum class Leaving : std::uint8_t {
   kDropped,    // the actor is not wanted any more
   kMoved,      // its node is drained: the next one starts elsewhere
   kRestarted,  // another one is to take its place
+  kPreempted,  // the same, since it was told to end from outside
 };
-TANDEM_WIRE_ENUM(Leaving, kDropped, kMoved, kRestarted)
+TANDEM_WIRE_ENUM(Leaving, kDropped, kMoved, kRestarted, kPreempted)
 // The incarnation was told to end, so that an end with code 0 does not mean that it has finished.
 struct ActorLeaves {
   std::string actor;

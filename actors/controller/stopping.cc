@@ -34,6 +34,8 @@ void remember_leaving(Turn& turn, const ActorRecord& actor, const Reason& why) {
       .actor = actor.name, .incarnation = actor.incarnation, .node = actor.moved_off};
   if (!actor.moved_off.empty())
     leaves.why = Leaving::kMoved;
+  else if (actor.preempted)
+    leaves.why = Leaving::kPreempted;
   else if (!std::holds_alternative<scheduler::ScaleDown>(why))
     leaves.why = Leaving::kRestarted;
   turn.remember(std::move(leaves));
@@ -99,12 +101,17 @@ void take(Turn& turn, const messages::ActorDrained& drained) {
 
 void take(Turn& turn, const messages::RankPreempted& preempted) {
   ActorRecord* actor = turn.state.actor_of({preempted.actor, preempted.incarnation});
-  if (!actor ||
-      (actor->status.state != ActorState::kReady && actor->status.state != ActorState::kBusy))
-    return;
+  if (!actor) return;
   const JobRecord& job = *turn.state.job_of(preempted.actor);
-  if (!job.shape.preemptible.contains(actor->role)) return;
+  const ActorState state = actor->status.state;
+  const bool begins = state == ActorState::kStarting || state == ActorState::kInitializing;
+  const bool works = state == ActorState::kReady || state == ActorState::kBusy;
+  if (!job.shape.preemptible.contains(actor->role) || actor->ending || (!begins && !works)) return;
   actor->preempted = true;
+  if (begins) {  // it has no work to hand back
+    turn.announce(*actor, "is preempted before it is ready", messages::EventLevel::kWarning);
+    return stop_actor(turn, job, *actor, scheduler::Preempted{});
+  }
   turn.announce(*actor, "is preempted: it gets no more work, and hands back what it cannot finish",
                 messages::EventLevel::kWarning);
   drain(turn, job, *actor);

@@ -23,7 +23,8 @@ void drain(Turn& turn, const JobRecord& job, ActorRecord& actor);
 scheduler::Reason why_drained(const ActorRecord& actor);
 
 void take(Turn& turn, const messages::ActorDrained& drained);
-// The actor is drained within the time that it has; the next incarnation follows (actor_end.h).
+// The actor is drained within the time that it has, or ends at once where it is not ready yet; the
+// next incarnation follows (actor_end.h).
 void take(Turn& turn, const messages::RankPreempted& preempted);
 
 }  // namespace tandem::controller

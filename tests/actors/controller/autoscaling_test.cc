@@ -207,6 +207,18 @@ class Preemptible : public testing::Test {
     job = world.submit(shape);
     world.all_ready(job);
     rollout = job + "/rollout/1";
+    pass(2min);
+  }
+  void pass(Duration time) { world.now = world.now + time; }
+  // The one that waits starts again, once its pause is over.
+  void end_pause(World& of) {
+    EXPECT_EQ(of.state_of(rollout), ActorState::kBackoff);
+    EXPECT_STREQ(of.reason(rollout), "Preempted");
+    of.must(Tick{});
+    EXPECT_EQ(of.state_of(rollout), ActorState::kBackoff);
+    of.now = of.record(rollout).restart_at.value();
+    of.must(Tick{});
+    EXPECT_EQ(of.state_of(rollout), ActorState::kStarting);
   }
   void preempt(const std::string& actor) {
     world.must(messages::RankPreempted{actor, world.record(actor).incarnation, 0});
@@ -244,11 +256,52 @@ TEST_F(Preemptible, AnEndByASignalFromOutsideIsNoDeathAndACrashIsOne) {
     world.end({.id = {rollout, world.record(rollout).incarnation, 0}, .signal = 15});
     EXPECT_EQ(world.state_of(rollout), ActorState::kStarting) << i;
     world.ready(rollout);
+    pass(2min);
   }
   EXPECT_EQ(restarts(), 0);
   world.end({.id = {rollout, world.record(rollout).incarnation, 0}, .signal = 11});
   EXPECT_EQ(world.state_of(rollout), ActorState::kBackoff);
   EXPECT_EQ(restarts(), 1);
+}
+
+TEST_F(Preemptible, OneThatEndsEachTimeAsSoonAsItIsReadyStartsAgainAfterAPauseWithoutACount) {
+  world.exit_0(rollout);
+  EXPECT_EQ(world.state_of(rollout), ActorState::kStarting) << "it was ready for long";
+  for (int i = 0; i < 20; ++i) {
+    world.ready(rollout);
+    pass(59s);
+    world.exit_0(rollout);
+    end_pause(world);
+  }
+  EXPECT_EQ(restarts(), 0);
+}
+
+TEST_F(Preemptible, OneThatIsNotReadyYetEndsAtOnceAndStartsAgainWithoutACount) {
+  world.exit_0(rollout);
+  for (const ActorState state : {ActorState::kStarting, ActorState::kInitializing}) {
+    const node::RankId rank{rollout, world.record(rollout).incarnation, 0};
+    if (state == ActorState::kInitializing) world.must(RankConnected{rank});
+    ASSERT_EQ(world.state_of(rollout), state);
+    preempt(rollout);
+    EXPECT_EQ(world.state_of(rollout), ActorState::kStopping);
+    EXPECT_TRUE(world.told_to_end.contains(rank));
+    world.obey();
+    end_pause(world);
+  }
+  EXPECT_EQ(restarts(), 0);
+}
+
+TEST_F(Preemptible, TheNextControllerDoesNotCountTheEndOfOneThatDrained_CC5) {
+  world.must(ExchangeOpened{job, {"ipc:///s2"}});
+  preempt(rollout);
+  World after(2, world);
+  TakeUpJobs taken = jobs_of(world);
+  taken.jobs.front().follows = true;
+  after.must(taken);
+  after.node_back("a");
+  after.die(rollout);
+  end_pause(after);
+  EXPECT_EQ(after.core.jobs().at(job).ladder.restarts_of(rollout), 0);
 }
 
 TEST_F(Preemptible, ALearnerIsNot) {

@@ -123,7 +123,7 @@ inline void check_reason(const ActorRecord& actor) {
        {"LoadingModel", "WaitingForGang", "WaitingForProgram", "StartingVerifier"}},
       {ActorState::kReady, {"Working", "AgentLost"}},
       {ActorState::kDraining, {"Draining"}},
-      {ActorState::kBackoff, {"Backoff", "WaitingForDisk"}},
+      {ActorState::kBackoff, {"Backoff", "WaitingForDisk", "Preempted"}},
       {ActorState::kStopped, {"JobEnded", "ScaleDown", "CancelledByUser", "Finished"}},
       {ActorState::kFailed, {"RestartsExhausted", "JobFailed", "OOMKilled"}}};
   const auto may = kMay.find(actor.status.state);

@@ -39,7 +39,7 @@ DurableEvent random_event(Rng& rng) {
       return ActorStarted{
           actor, {"counter"}, 1, incarnation, {{node, {"GPU-0", "GPU-2"}, {500, 2000, 1 << 20}}}};
     case 9:
-      return ActorLeaves{actor, incarnation, static_cast<Leaving>(rng.below(3)), node};
+      return ActorLeaves{actor, incarnation, static_cast<Leaving>(rng.below(4)), node};
     case 10:
       return ActorEnded{.actor = actor,
                         .incarnation = incarnation,
