@@ -127,7 +127,7 @@ std::string table_of(const std::vector<Variant>& variants, int width) {
          cli::short_count(of.seconds > 0 ? static_cast<double>(of.tokens_trained) / of.seconds : 0),
          number(of.staleness_mean) + " of " + std::to_string(stalest), number(queue_mean(of)),
          std::to_string(oldest_most(of)), std::to_string(of.groups_discarded),
-         variant.cost_per_step ? number(*variant.cost_per_step) + " " + variant.currency : "-"});
+         variant.cost_per_step ? money(*variant.cost_per_step) + " " + variant.currency : "-"});
   }
   return cli::render_table(columns, rows, width);
 }

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <ostream>
+#include <ranges>
 #include <utility>
 
 #include "actors/cli/arguments.h"
@@ -149,6 +150,13 @@ Result<void> SizeCommand::check() const {
       !good)
     return good;
   if (measure || from_run || (rollout_tokens_per_s && batch_tokens && step_seconds)) return {};
+  if (rollout_tokens_per_s || batch_tokens || step_seconds) {
+    for (const auto& [option, value] : numbers | std::views::take(3))
+      if (!value)
+        return cli::usage_error("`" + std::string(option) + "` is missing",
+                                "the rates are --rollout-tokens-per-s, --batch-tokens and "
+                                "--step-seconds; or --from RUN");
+  }
   return cli::usage_error(
       "there are no rates to size by",
       "--from RUN, --measure, or --rollout-tokens-per-s, --batch-tokens and --step-seconds");

@@ -1,6 +1,7 @@
-// Numbers as `tandem size` prints them. Pure.
+// Numbers as `tandem size` and `tandem simulate` print them. Pure.
 #pragma once
 
+#include <cmath>
 #include <cstdio>
 #include <string>
 
@@ -22,6 +23,13 @@ inline std::string short_seconds(double seconds) {
   char text[32];
   if (seconds >= 1) return grouped(seconds, 3);
   std::snprintf(text, sizeof text, "%.3g", seconds);
+  return text;
+}
+
+// "31.30", "0.000445": steps of small models cost parts of a cent.
+inline std::string money(double amount) {
+  char text[64];
+  std::snprintf(text, sizeof text, amount != 0 && std::abs(amount) < 0.1 ? "%.3g" : "%.2f", amount);
   return text;
 }
 

@@ -3,7 +3,6 @@
 #include "actors/main/size_report.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "actors/exchange/fleet_json.h"
@@ -28,13 +27,6 @@ FleetCost cost_of_fleet(const SizeReport& report, const SteadyState& fleet, std:
                             fleet, ranks);
 }
 
-std::string money(double amount) {
-  // Steps of small models cost parts of a cent.
-  char text[64];
-  std::snprintf(text, sizeof text, amount != 0 && std::abs(amount) < 0.1 ? "%.3g" : "%.2f", amount);
-  return text;
-}
-
 std::string source_words(const SizeReport& report) {
   const SizeInput& input = report.input;
   if (input.from == RatesFrom::kFlags) return "the command line";
@@ -54,7 +46,8 @@ std::string rollout_words(const SizeReport& report) {
   if (report.model.pause_fraction > 0.0005)
     text += ", installs taken off (" + percent(report.model.pause_fraction) + ")";
   if (report.model.generated_per_trained > 1.005)
-    text += ", " + grouped(report.model.generated_per_trained, 2) + " generated per token trained";
+    text +=
+        " to train, " + grouped(report.model.generated_per_trained, 2) + " times as much generated";
   return text;
 }
 

@@ -5,6 +5,7 @@
 
 #include "actors/main/size_numbers.h"
 #include "actors/main/size_report.h"
+#include "scheduler/fleet/fleet_gap.h"
 
 namespace tandem::app {
 namespace {
@@ -64,6 +65,14 @@ std::string resize(const SizeReport& report, std::int64_t count) {
          ")";
 }
 
+// More rollouts end the part of the idle time that their rates explain, not the rest.
+std::string rest_of_gap(const SizeReport& report, const SteadyState& present) {
+  const double rest = report.input.rates.trainer_idle_fraction - present.trainer_idle_fraction;
+  if (!report.input.as_it_ran || !report.input.plan.overlaps() || rest <= scheduler::kGapLarge)
+    return "";
+  return "; tandem why " + job_word(report) + " names what else it waits for";
+}
+
 }  // namespace
 
 AdviceWords words_of(const Advice& advice, const SizeReport& report) {
@@ -109,7 +118,8 @@ AdviceWords words_of_verdict(const SizeReport& report) {
   const std::string match = std::to_string(report.matched) + " would match";
   switch (*report.verdict) {
     case FleetVerdict::kUndersized:
-      return {begin + ", " + match + ": " + idle_now(report, *at), resize(report, report.matched)};
+      return {begin + ", " + match + ": " + idle_now(report, *at) + rest_of_gap(report, *at),
+              resize(report, report.matched)};
     case FleetVerdict::kMatched:
       return {begin + ": " + idle_now(report, *at) +
                   (report.input.plan.overlaps()
@@ -127,8 +137,8 @@ AdviceWords words_of_verdict(const SizeReport& report) {
                   percent(at->rollout_idle_fraction) + " instead",
               resize(report, report.matched) + ", or a larger data.train_batch_size"};
     case FleetVerdict::kUnexplained:
-      return {begin + " should match, and yet " + idle_now(report, *at),
-              "add none: tandem why " + job_word(report) +
+      return {begin + " should be enough, and yet " + idle_now(report, *at),
+              "before any is added: tandem why " + job_word(report) +
                   " names what the trainer waits for; measure again, and look at rewards and "
                   "installs"};
   }

@@ -163,9 +163,12 @@ TEST(SizeCommand, RefusesNumbersThatAreNone) {
 }
 
 TEST(SizeCommand, RefusesALineWithoutRates) {
-  for (const Words& words :
-       {Words{"size"}, Words{"size", "job.yaml"}, Words{"size", "--step-seconds", "3"}})
+  for (const Words& words : {Words{"size"}, Words{"size", "job.yaml"}})
     cli::expect_refused(words, all_verbs, "no rates to size by", "--from RUN, --measure");
+  cli::expect_refused({"size", "--step-seconds", "3"}, all_verbs,
+                      "`--rollout-tokens-per-s` is missing", "--batch-tokens");
+  cli::expect_refused({"size", "--rollout-tokens-per-s", "3", "--batch-tokens", "4"}, all_verbs,
+                      "`--step-seconds` is missing", "--from RUN");
   cli::expect_refused({"size", "--measure"}, all_verbs, "--measure needs JOB.yaml", "measured");
   cli::expect_refused({"size", "job.yaml", "--measure", "--from", "a"}, all_verbs,
                       "--measure excludes --from", "one of both");
@@ -280,7 +283,8 @@ TEST_F(SizeOfRun, LinesOfMetricsServeARunWithoutRates) {
   EXPECT_NEAR(fleet_of(sizes, 2)["trainer_idle_fraction"].get<double>(), 0.5, 1e-9);
   EXPECT_EQ(answer({"size", "--from", run.string()})["matched"], 5) << "by its directory";
   expect_parts(printed_by({"size", "--from", "sums-2"}),
-               {"sums-2 (metrics.jsonl), the newest 20 steps", "measured  trainer idle 50.0%"});
+               {"sums-2 (metrics.jsonl), the newest 20 steps", "measured  trainer idle 50.0%",
+                "(predicted 50.0%)\n"});
 }
 
 TEST_F(SizeOfRun, AJobFilePlansAnotherFleet) {
@@ -318,9 +322,17 @@ TEST_F(SizeOfRun, VerifiesAMatchedFleet) {
 
   sound.trainer_idle_fraction = 0.3;
   result(run, {{"rates", exchange::rates_json(sound)}});
-  expect_parts(
-      printed_by({"size", "--from", "sums-4"}),
-      {"unexplained: 2 rollouts should match, and yet trainer idle 30.0%", "tandem why sums-4"});
+  expect_parts(printed_by({"size", "--from", "sums-4"}),
+               {"unexplained: 2 rollouts should be enough, and yet trainer idle 30.0%",
+                "tandem why sums-4"});
+
+  // 2 x 2200 tok/s leave the trainer idle for 14 %; more rollouts are no remedy for the rest.
+  for (scheduler::RolloutRate& rollout : sound.rollouts) rollout.tokens_per_s = 2200;
+  result(run, {{"rates", exchange::rates_json(sound)}});
+  expect_parts(printed_by({"size", "--from", "sums-4"}),
+               {"undersized: 2 rollouts, 3 would match: trainer idle 30.0% (predicted 14.1%); "
+                "tandem why sums-4 names what else it waits for\n",
+                "rollout.replicas: 3"});
 }
 
 TEST_F(SizeOfRun, RefusesRunsWithoutRates) {
