@@ -71,7 +71,7 @@ void Alerts::judge(actor::Context& cx) {
     if (!reports_.contains(job)) unheard.insert(job);
   for (const AlertNews& news :
        watch_.look(metric_samples(cluster_, reports_, families), cx.now(), unheard))
-    // What the controller does not take now is not told: the API shows what fires all the same.
+    // An event for which the controller has no room now is left out: the API still shows the alert.
     if (controller_.tell(event_of(news, cx.now())) != actor::Delivery::kAccepted)
       log::warn("event=alert_not_told name={} fires={}", news.alert.rule->name, news.fires);
   cluster_ = {};

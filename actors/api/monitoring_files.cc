@@ -111,7 +111,7 @@ std::string yaml_text(std::string_view text) {
   return out + "\"";
 }
 
-// The text with Prometheus' own placeholders.
+// The text in which {job} and the like have become the placeholders that Prometheus fills in.
 std::string annotation(const AlertRule& rule, const char* text) {
   return yaml_text(filled(text, {.job = "{{ $labels.tandem_job }}", .actor = "{{ $labels.actor }}"},
                           rule.unit == AlertUnit::kShare ? "{{ $value | humanizePercentage }}"

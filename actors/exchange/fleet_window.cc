@@ -17,28 +17,25 @@ Number growth(Number from, Number to) {
   return to > from ? to - from : Number{0};
 }
 
-RolloutSums between(const RolloutSums& from, const RolloutSums& to) {
-  FitSums steps = to.steps;
-  steps -= from.steps;
-  return {.tokens = to.tokens - from.tokens,
-          .prefix_queries = to.prefix_queries - from.prefix_queries,
-          .prefix_hits = to.prefix_hits - from.prefix_hits,
-          .busy_seconds = to.busy_seconds - from.busy_seconds,
-          .observed_seconds = to.observed_seconds - from.observed_seconds,
-          .pause_seconds = to.pause_seconds - from.pause_seconds,
-          .installs = to.installs - from.installs,
-          .steps = steps};
+// Calls change(a, b) for each sum of the one and the same sum of the other.
+void each_sum(RolloutSums& one, const RolloutSums& other, const auto& change) {
+  change(one.tokens, other.tokens);
+  change(one.prefix_queries, other.prefix_queries);
+  change(one.prefix_hits, other.prefix_hits);
+  change(one.busy_seconds, other.busy_seconds);
+  change(one.observed_seconds, other.observed_seconds);
+  change(one.pause_seconds, other.pause_seconds);
+  change(one.installs, other.installs);
+  change(one.steps, other.steps);
+}
+
+RolloutSums between(const RolloutSums& from, RolloutSums to) {
+  each_sum(to, from, [](auto& sum, const auto& before) { sum -= before; });
+  return to;
 }
 
 void add(RolloutSums& to, const RolloutSums& more) {
-  to.tokens += more.tokens;
-  to.prefix_queries += more.prefix_queries;
-  to.prefix_hits += more.prefix_hits;
-  to.busy_seconds += more.busy_seconds;
-  to.observed_seconds += more.observed_seconds;
-  to.pause_seconds += more.pause_seconds;
-  to.installs += more.installs;
-  to.steps += more.steps;
+  each_sum(to, more, [](auto& sum, const auto& growth) { sum += growth; });
 }
 
 double share(double part, double whole) {

@@ -1,4 +1,4 @@
-// What a run has cost so far, of all its incarnations (scheduler/fleet/cost.h).
+// The cost of a run so far, all its incarnations together (scheduler/fleet/cost.h).
 //
 // Device seconds count from the beginning of training, as idle fractions do: a rollout's while it
 // is up, and those of the learner's ranks throughout, its restarts included, since its devices are

@@ -22,6 +22,7 @@ using messages::Role;
 constexpr const char* kJob = "forecast";
 constexpr std::int64_t kNever = std::int64_t{1} << 40;
 constexpr std::uint32_t kPrompts = 1000;
+constexpr std::uint64_t kLookEvery = 1 << 16;  // events between two looks for a signal
 
 // Passes on the notices of the exchange to the controller.
 class Notices final : public actor::Target<messages::ExchangeNotices> {
@@ -289,22 +290,28 @@ Forecast Fleet::figures() const {
 Result<Forecast> Fleet::run(const std::function<bool(std::int64_t)>& progress) {
   begin();
   std::size_t told = 0;
-  bool stopped = false;
+  bool stopped = false, still = false;
+  Time moved;  // when the last step was committed
+  std::uint64_t looked = 0;
   const auto done = [&] {
-    if (progress && record_.steps.size() > told) {
-      told = record_.steps.size();
+    const bool committed = record_.steps.size() > told;
+    if (committed) moved = executor_.now();
+    told = record_.steps.size();
+    still = executor_.now() - moved > config_.still_most;
+    if (progress && (committed || ++looked % kLookEvery == 0))
       stopped = !progress(static_cast<std::int64_t>(told));
-    }
-    return stopped || notices_->ended || !refused_.empty();
+    return stopped || still || notices_->ended || !refused_.empty();
   };
-  const bool ended = executor_.run_until(done, config_.limit);
+  const bool ended = executor_.run_until(done, Duration::max() / 2) && !still;
   if (!refused_.empty())
     return Error{ErrorCode::kFailed, "the exchange refused a message of the simulated fleet",
                  refused_, "this is a fault of this program: please report it"};
   if (stopped) return Error{ErrorCode::kFailed, "the simulation was ended before its last step"};
   if (!ended)
     return Error{ErrorCode::kTimedOut, "the simulated run does not end", "",
-                 "after " + std::to_string(record_.steps.size()) + " steps nothing moved any more"};
+                 "after step " + std::to_string(record_.steps.size()) +
+                     " none was trained in a week: is there room for a group "
+                     "(async.max_concurrent_rollouts), and does a step take less?"};
   if (notices_->ended->outcome != messages::JobOutcome::kSucceeded)
     return Error{ErrorCode::kFailed, "the simulated run fails: " + notices_->ended->reason};
   return figures();

@@ -33,7 +33,7 @@ struct ForecastConfig {
   double host_cores = 0;  // as HostLoad's
   Lengths lengths;
   std::uint64_t seed = 0;
-  Duration limit = std::chrono::hours(24 * 365);  // of virtual time
+  Duration still_most = std::chrono::hours(24 * 7);  // virtual time without a committed step
 };
 
 // A committed step. Times are from the moment when the first version was published.
@@ -57,8 +57,9 @@ struct Forecast {
 };
 
 // Errors: kFailed where the job did not end well: the exchange's reason, or what it refused, which
-// is a fault of this program; kTimedOut beyond the limit. `progress` is called after each committed
-// step and may end the forecast by returning false (kFailed).
+// is a fault of this program; kTimedOut after still_most. `progress` is called after each committed
+// step, and several times a second between two, and may end the forecast by returning false
+// (kFailed).
 Result<Forecast> forecast(const ForecastConfig& config,
                           const std::function<bool(std::int64_t step)>& progress = {});
 

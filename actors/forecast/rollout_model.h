@@ -25,7 +25,7 @@
 
 namespace tandem::forecast {
 
-// What a rollout has done, in all its incarnations, for the figures of the forecast.
+// The work of one rollout, all its incarnations together, for the figures of the forecast.
 struct RolloutTally {
   std::int64_t tokens = 0;  // also of groups that were never finished
   double busy_s = 0, install_s = 0, up_s = 0;

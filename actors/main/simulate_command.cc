@@ -125,7 +125,7 @@ std::string table_of(const std::vector<Variant>& variants, int width) {
         {variant.name, number(of.seconds / steps), number(steps_per_hour(of)),
          percent(of.trainer_idle_fraction), percent(of.rollout_idle_fraction),
          cli::short_count(of.seconds > 0 ? static_cast<double>(of.tokens_trained) / of.seconds : 0),
-         number(of.staleness_mean) + " of " + std::to_string(stalest), number(queue_mean(of)),
+         number(of.staleness_mean) + ", most " + std::to_string(stalest), number(queue_mean(of)),
          std::to_string(oldest_most(of)), std::to_string(of.groups_discarded),
          variant.cost_per_step ? money(*variant.cost_per_step) + " " + variant.currency : "-"});
   }
@@ -309,7 +309,7 @@ Result<int> Simulation::simulate(Variant& variant) {
   const job::JobSpec& spec = loaded->spec;
   if (!job::trains(spec))
     return Error{ErrorCode::kInvalid, "a job of actors alone trains nothing", command_.job.string(),
-                 ""};
+                 "name a job with data, rollouts and a learner"};
   const auto fleet = plan(spec);
   if (!fleet) return fleet.error();
 

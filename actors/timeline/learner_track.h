@@ -13,7 +13,7 @@
 
 namespace tandem::timeline {
 
-// What a learner waits for is what comes last before its next task.
+// The group that a learner without a batch waited for: the one that was scored last.
 struct AwaitedGroup {
   GroupId group;
   std::string rollout;  // that generated it

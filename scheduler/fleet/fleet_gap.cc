@@ -45,7 +45,7 @@ GapCause cause_of(const FleetView& fleet, const SteadyState& predicted) {
   return {static_cast<TrainerWait>(most - excess.begin()), *most};
 }
 
-// What a cause is, in words that go on after "predicted 4 %, measured 30 %: ".
+// Names the cause, as the end of a sentence that begins "predicted 4 %, measured 30 %: ".
 std::string cause_text(const FleetGap& gap) {
   const std::string time = step_share(gap.cause->seconds) + " of each step";
   switch (gap.cause->wait) {
