@@ -78,7 +78,7 @@ TEST_P(SameExchange, AForecastTakesAsLongAsTheJob) {
   const SimulatedJob job = job_of(GetParam());
   controller::ClusterConditions conditions;
   conditions.network.delay_max = 200us;
-  conditions.check_every = 100;
+  conditions.check_every = 5000;
   auto cluster = controller::cluster_of(1, conditions);
   const std::string id = controller::run_job(*cluster, job);
   const auto run = cluster->run_of(id);
