@@ -89,6 +89,13 @@ json groups(const Picture& picture, const GroupsPage& page) {
   return array;
 }
 
+// The job as an entry of a list: a row for each rollout would make the list of a large fleet long.
+json listed(json job) {
+  if (const auto rates = job.find("rates"); rates != job.end() && rates->is_object())
+    rates->erase("rollouts");
+  return job;
+}
+
 }  // namespace
 
 json list(const Picture& picture, const std::string& kind, const GroupsPage& page) {
@@ -96,7 +103,7 @@ json list(const Picture& picture, const std::string& kind, const GroupsPage& pag
   json array = json::array();
   if (kind == "jobs")
     for (const controller::JobRecord& job : picture.cluster.jobs)
-      array.push_back(picture.shown(job));
+      array.push_back(listed(picture.shown(job)));
   if (kind == "actors") {
     for (const controller::JobRecord& job : picture.cluster.jobs)
       for (const auto& [id, actor] : job.actors) array.push_back(picture.shown(job, actor));

@@ -60,7 +60,8 @@ struct GroupsPage {
   std::uint64_t after = 0;
   std::size_t limit = std::numeric_limits<std::size_t>::max();
 };
-// The objects of a kind that the picture has: "jobs", "actors", "nodes" or "groups".
+// The objects of a kind that the picture has: "jobs", "actors", "nodes" or "groups". Jobs are
+// without `rates.rollouts`, the row for each rollout; find_one() has it.
 nlohmann::json list(const Picture& picture, const std::string& kind, const GroupsPage& page = {});
 // The object of a kind by its name, or by its number for a group. kNotFound if there is none.
 Result<nlohmann::json> find_one(const Picture& picture, const std::string& kind,

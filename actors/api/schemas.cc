@@ -110,9 +110,13 @@ Schema fleet_rates_schema() {
                                  {"tokens_per_s", number(), "While its engine was at work."},
                                  {"busy_fraction", number()},
                                  {"install_fraction", number(), "Decoding paused for installs."}});
+  const Schema spread =
+      object({{"rollouts", integer()}, {"mean", number()}, {"min", number()}, {"max", number()}});
   return object({{"steps", integer(), "Steps of the window."},
                  {"seconds", number(), "The length of the window."},
-                 {"rollouts", list_of(rollout), "Those that are up and have generated in it."},
+                 {"rollouts", list_of(rollout),
+                  "Those that are up and have generated in it. Not in lists of jobs.", kSometimes},
+                 {"rollout_tokens_per_s", nullable(spread), "Of these rollouts."},
                  {"step_seconds", number(), "Of the learner, without its waits for samples."},
                  {"step_tokens", number()},
                  {"completions_per_step", number()},

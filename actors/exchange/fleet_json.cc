@@ -7,6 +7,31 @@ namespace tandem::exchange {
 
 using nlohmann::json;
 
+namespace {
+
+struct RateSpread {
+  double mean = 0, min = 0, max = 0;  // tokens/s of a rollout
+};
+
+RateSpread spread_of(const std::vector<scheduler::RolloutRate>& rollouts) {
+  double sum = 0;
+  for (const scheduler::RolloutRate& rollout : rollouts) sum += rollout.tokens_per_s;
+  const auto [least, most] =
+      std::ranges::minmax(rollouts, {}, &scheduler::RolloutRate::tokens_per_s);
+  return {sum / static_cast<double>(rollouts.size()), least.tokens_per_s, most.tokens_per_s};
+}
+
+json spread_json(const std::vector<scheduler::RolloutRate>& rollouts) {
+  if (rollouts.empty()) return {};
+  const RateSpread spread = spread_of(rollouts);
+  return {{"rollouts", rollouts.size()},
+          {"mean", spread.mean},
+          {"min", spread.min},
+          {"max", spread.max}};
+}
+
+}  // namespace
+
 json rates_json(const scheduler::FleetRates& rates) {
   json rollouts = json::array();
   for (const scheduler::RolloutRate& rollout : rates.rollouts)
@@ -17,6 +42,7 @@ json rates_json(const scheduler::FleetRates& rates) {
   return {{"steps", rates.steps},
           {"seconds", rates.seconds},
           {"rollouts", std::move(rollouts)},
+          {"rollout_tokens_per_s", spread_json(rates.rollouts)},
           {"step_seconds", rates.step_seconds},
           {"step_tokens", rates.step_tokens},
           {"completions_per_step", rates.completions_per_step},
@@ -54,13 +80,10 @@ void add_metrics(json& line, const scheduler::FleetRates& rates) {
   if (rates.prefix_hit_ratio) line["tandem/prefix_hit_ratio"] = *rates.prefix_hit_ratio;
   if (rates.rollouts.empty()) return;
   line["tandem/install_pause_fraction"] = install_fraction(rates);
-  double sum = 0;
-  for (const scheduler::RolloutRate& rollout : rates.rollouts) sum += rollout.tokens_per_s;
-  const auto [least, most] =
-      std::ranges::minmax(rates.rollouts, {}, &scheduler::RolloutRate::tokens_per_s);
-  line["tandem/rollout_tokens_per_s/mean"] = sum / static_cast<double>(rates.rollouts.size());
-  line["tandem/rollout_tokens_per_s/min"] = least.tokens_per_s;
-  line["tandem/rollout_tokens_per_s/max"] = most.tokens_per_s;
+  const RateSpread spread = spread_of(rates.rollouts);
+  line["tandem/rollout_tokens_per_s/mean"] = spread.mean;
+  line["tandem/rollout_tokens_per_s/min"] = spread.min;
+  line["tandem/rollout_tokens_per_s/max"] = spread.max;
 }
 
 }  // namespace tandem::exchange

@@ -123,6 +123,7 @@ TEST_F(SchemasTest, HR2ObjectsWithEverythingFit) {
   expect_all_fit("Job", list(picture, "jobs"));
   expect_all_fit("Actor", list(picture, "actors"));
   expect_all_fit("Node", list(picture, "nodes"));
+  expect_fits("Job", find_one(picture, "jobs", kJob).value());
   expect_fits("Node", find_one(picture, "nodes", "n").value());
   expect_fits("WaitGraph", wait_graph(picture, "", 5));
   expect_fits("Event", event_json({.seq = 1, .kind = "job"}));

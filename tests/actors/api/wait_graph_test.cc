@@ -133,6 +133,30 @@ TEST(Picture, ANameMeansTheRunThatIsUpElseTheNewest) {
   EXPECT_EQ(picture.job("b"), nullptr);
 }
 
+// A list of jobs must not grow with their rollouts, of which each may have a thousand.
+TEST(Picture, AListOfJobsHasTheSpreadOfRolloutsAndOneJobARowForEach) {
+  Picture picture = picture_of(JobState::kRunning);
+  scheduler::FleetRates rates{.steps = 5, .seconds = 10};
+  for (int n = 0; n < 1000; ++n)
+    rates.rollouts.push_back({.actor = "a-1/rollout/" + std::to_string(n),
+                              .tokens_per_s = n == 0 ? 50.0 : 100.0 + n % 2});
+  picture.reports["a-1"].status.rates = rates;
+  const json whole = find_one(picture, "jobs", "a-1").value();
+  EXPECT_EQ(whole["rates"]["rollouts"].size(), 1000u);
+  const json listed = list(picture, "jobs").front();
+  EXPECT_FALSE(listed["rates"].contains("rollouts"));
+  const json& spread = listed["rates"]["rollout_tokens_per_s"];
+  EXPECT_EQ(spread, whole["rates"]["rollout_tokens_per_s"]);
+  EXPECT_EQ(spread["rollouts"], 1000);
+  EXPECT_EQ(spread["min"], 50);
+  EXPECT_EQ(spread["max"], 101);
+  EXPECT_NEAR(spread["mean"].get<double>(), 100.45, 1e-9);
+  EXPECT_LT(listed.dump().size(), 5000u);
+  // Jobs without rates are listed as they are.
+  picture.reports.clear();
+  EXPECT_TRUE(list(picture, "jobs").front()["rates"].is_null());
+}
+
 TEST(WaitGraph, WhatIsOverWaitsForNothing) {
   Picture picture = picture_of(JobState::kSucceeded);
   EXPECT_TRUE(wait_graph(picture, "", kNow)["nodes"].empty());
