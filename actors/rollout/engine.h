@@ -60,6 +60,11 @@ struct EngineFailed {
 using EngineEvent =
     std::variant<messages::GroupPayload, GroupUnservable, EvaluationDone, EngineFailed>;
 
+// The first two counters of EngineStats alone, which are asked for after each step.
+struct TokenCounts {
+  std::uint64_t generation_tokens = 0, prompt_tokens = 0;
+};
+
 struct EngineStats {  // counters since the engine's start; the last four are current values
   std::uint64_t generation_tokens = 0;
   std::uint64_t prompt_tokens = 0;         // computed as part of a prompt, recomputation included
@@ -99,7 +104,8 @@ class Engine {
   // duration from a simulated engine.
   virtual Duration step() = 0;
   virtual std::vector<EngineEvent> poll() = 0;  // the events since the last poll
-  virtual EngineStats stats() const = 0;
+  virtual EngineStats stats() const = 0;        // allocates, for the histograms
+  virtual TokenCounts tokens() const = 0;
 
   // The installed version; nullopt before the first update.
   virtual std::optional<PolicyVersion> version() const = 0;

@@ -48,6 +48,9 @@ class FakeEngine final : public Engine {
   Duration step() override;
   std::vector<EngineEvent> poll() override;
   EngineStats stats() const override;
+  TokenCounts tokens() const override {
+    return {counters_.generation_tokens, counters_.prompt_tokens};
+  }
   std::optional<PolicyVersion> version() const override { return queue_.version(); }
   std::optional<PolicyVersion> wants(const VersionOffer& offer) override {
     return queue_.wants(offer);

@@ -516,6 +516,10 @@ EngineStats NativeEngine::stats() const {
           .first = first};
 }
 
+TokenCounts NativeEngine::tokens() const {
+  return {.generation_tokens = state_->generation_tokens, .prompt_tokens = state_->prompt_tokens};
+}
+
 std::optional<PolicyVersion> NativeEngine::version() const { return state_->queue.version(); }
 
 std::optional<PolicyVersion> NativeEngine::wants(const VersionOffer& offer) {

@@ -65,6 +65,7 @@ class NativeEngine final : public Engine {
   Duration step() override;
   std::vector<EngineEvent> poll() override;
   EngineStats stats() const override;
+  TokenCounts tokens() const override;
   std::optional<PolicyVersion> version() const override;
   std::optional<PolicyVersion> wants(const VersionOffer& offer) override;
   // A CPU packs a version from wherever it lies. A GPU copies from the sink, which is pinned host

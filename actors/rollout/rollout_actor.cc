@@ -164,7 +164,7 @@ Duration RolloutActor::step_engine(actor::Context& cx) {
   const Time before = cx.now();
   note(scheduler::kDecodePhase, before);
   const Duration simulated = engine_->step();
-  const EngineStats has = engine_->stats();
+  const TokenCounts has = engine_->tokens();
   const double took = seconds(simulated + (cx.now() - before));
   busy_seconds_ += took;
   steps_.seconds.add(static_cast<double>(has.generation_tokens - steps_.tokens),

@@ -206,6 +206,9 @@ TEST(NativeEngineTimes, SequencesAreTimedFromTheirSubmissionOn) {  // ST-1, ST-2
   gather(*engine, payloads);
   const EngineStats stats = engine->stats();
   expect_complete(stats, payloads);
+  EXPECT_EQ(engine->tokens().generation_tokens, stats.generation_tokens);
+  EXPECT_EQ(engine->tokens().prompt_tokens, stats.prompt_tokens);
+  EXPECT_EQ(stats.prompt_tokens, 4u);
   EXPECT_NEAR(stats.latencies.queue.sum, 2 * 0.6, 1e-9);
   EXPECT_NEAR(stats.latencies.first_token.sum, 2 * 0.6, 1e-9);
   EXPECT_NEAR(stats.latencies.prefill.sum, 0, 1e-9) << "within one step of this clock";
