@@ -46,7 +46,7 @@ constexpr Panel kPanels[] = {
     {"Tokens generated per token trained",
      "What is generated and not trained was discarded.",
      "short",
-     {{"tandem_tokens_generated_per_trained{of}", "{{tandem_job}}"}},
+     {{"tandem_tokens_generated_per_trained_recent{of}", "{{tandem_job}}"}},
      "TandemTokensWasted"},
     {"Queue",
      "Groups generated and not yet in training, and how many may wait.",

@@ -226,7 +226,8 @@ void add_rates(PrometheusText& text, const ExchangeReports& reports) {
           kRates, &exchange::install_fraction);
   figures({"tandem_prefix_cache_hit_ratio", "gauge", "Share of looked-up prompt tokens found."},
           kRates, &scheduler::FleetRates::prefix_hit_ratio);
-  figures({"tandem_tokens_generated_per_trained", "gauge", "Tokens generated per token trained."},
+  figures({"tandem_tokens_generated_per_trained_recent", "gauge",
+           "Tokens generated per token trained."},
           kRates, &scheduler::FleetRates::generated_per_trained);
   text.family({"tandem_rollout_tokens_per_second", "gauge", "While its engine was at work."});
   for (const auto& [job, report] : reports)

@@ -76,6 +76,7 @@ double install_fraction(const scheduler::FleetRates& rates) {
 
 void add_metrics(json& line, const scheduler::FleetRates& rates) {
   line["tandem/recent/trainer_idle_fraction"] = rates.trainer_idle_fraction;
+  line["tandem/recent/tokens_generated_per_trained"] = rates.generated_per_trained;
   line["tandem/install_pause_s"] = rates.install_seconds;
   if (rates.prefix_hit_ratio) line["tandem/prefix_hit_ratio"] = *rates.prefix_hit_ratio;
   if (rates.rollouts.empty()) return;

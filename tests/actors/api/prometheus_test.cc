@@ -127,7 +127,7 @@ TEST(Prometheus, UnknownValuesAreAbsent) {
                       "tandem_install_pause_seconds",
                       "tandem_install_pause_fraction",
                       "tandem_prefix_cache_hit_ratio",
-                      "tandem_tokens_generated_per_trained",
+                      "tandem_tokens_generated_per_trained_recent",
                       "tandem_evaluation_reward_mean",
                       "tandem_actor_resident_memory_bytes",
                       "tandem_actor_cpu_percent"};
@@ -202,6 +202,7 @@ TEST(Prometheus, EachRolloutHasItsRateAndTheJobWhatTheyPredict) {
       .seconds = 20,
       .rollouts = {{.actor = "j-1/rollout/0", .tokens_per_s = 20, .install_fraction = 0.25},
                    {.actor = "j-1/rollout/1", .tokens_per_s = 30, .install_fraction = 0.75}},
+      .generated_per_trained = 1.5,
       .trainer_idle_fraction = 0.25};
   report.status.gap = scheduler::FleetGap{.rollouts_matched = 3, .trainer_idle_fraction = 0.125};
   const std::string text = prometheus_text({}, {{"j-1", report}});
@@ -215,6 +216,10 @@ TEST(Prometheus, EachRolloutHasItsRateAndTheJobWhatTheyPredict) {
             Lines{"tandem_trainer_idle_fraction_recent" + job + "0.25"});
   EXPECT_EQ(lines_of(text, "tandem_trainer_idle_fraction_predicted"),
             Lines{"tandem_trainer_idle_fraction_predicted" + job + "0.125"});
+  EXPECT_EQ(lines_of(text, "tandem_tokens_generated_per_trained_recent"),
+            Lines{"tandem_tokens_generated_per_trained_recent" + job + "1.5"});
+  EXPECT_EQ(lines_of(text, "tandem_tokens_generated_per_trained{"), Lines{})
+      << "metrics.jsonl has this name for the whole run";
   EXPECT_EQ(lines_of(text, "tandem_rollouts_matched"),
             Lines{"tandem_rollouts_matched" + job + "3.0"});
   EXPECT_EQ(lines_of(text, "tandem_seconds_per_step"),

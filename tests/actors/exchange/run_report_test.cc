@@ -210,6 +210,9 @@ TEST(RunReport, TheRatesOfTheFleetAreMeasuredAndWhatTheyPredictIsShown) {
   const nlohmann::json line = parse_json(run.stage.record.metrics_lines.back());
   EXPECT_NEAR(line.at("tandem/recent/trainer_idle_fraction").get<double>(), 0.5, 0.01);
   EXPECT_EQ(line.at("tandem/predicted/rollouts"), 4);
+  // Of the newest steps, like the gauge of that name; the key without "recent" is of the whole run.
+  EXPECT_EQ(line.at("tandem/recent/tokens_generated_per_trained"),
+            status.rates->generated_per_trained);
 }
 
 // An evaluation that ends within a window is told with it.
