@@ -1,18 +1,13 @@
 #include "actors/exchange/discards.h"
 
-namespace tandem::exchange {
+#include "actors/messages/group_tokens.h"
 
-std::uint64_t tokens_of(const messages::GroupHeader& header) {
-  std::uint64_t tokens = 0;
-  for (const messages::TrajectoryHeader& trajectory : header.trajectories)
-    tokens += static_cast<std::uint64_t>(trajectory.completion_tokens);
-  return tokens;
-}
+namespace tandem::exchange {
 
 void discard(Turn& turn, GroupId group, scheduler::DiscardReason reason) {
   const auto& header = turn.facts.flow.entries.at(group).header;
   if (header) {
-    turn.seen.fleet.wasted(tokens_of(*header));
+    turn.seen.fleet.wasted(messages::completion_tokens(*header));
     turn.send(ReleasePayload{header->payload});
   }
   turn.record(GroupDiscarded{group, reason});

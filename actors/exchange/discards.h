@@ -2,14 +2,9 @@
 // released.
 #pragma once
 
-#include <cstdint>
-
 #include "actors/exchange/turn.h"
 
 namespace tandem::exchange {
-
-// Of its completions.
-std::uint64_t tokens_of(const messages::GroupHeader& header);
 
 void discard(Turn& turn, GroupId group, scheduler::DiscardReason reason);
 

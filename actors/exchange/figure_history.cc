@@ -5,6 +5,8 @@
 #include <limits>
 #include <set>
 
+#include "actors/messages/group_tokens.h"
+
 namespace tandem::exchange {
 
 FigureHistory::FigureHistory(const FigureImage& image)
@@ -76,8 +78,7 @@ void FigureHistory::forget_evaluations(PolicyVersion newest, const BestBy& best)
 }
 
 void FigureHistory::on(const GroupGenerated& event) {
-  for (const messages::TrajectoryHeader& trajectory : event.header.trajectories)
-    generated_ += static_cast<std::uint64_t>(trajectory.completion_tokens);
+  generated_ += messages::completion_tokens(event.header);
 }
 
 void FigureHistory::on(const StepTrained& event) {

@@ -16,6 +16,7 @@
 #include "actors/exchange/quarantine.h"
 #include "actors/exchange/run_end.h"
 #include "actors/exchange/workers.h"
+#include "actors/messages/group_tokens.h"
 
 namespace tandem::exchange {
 
@@ -162,7 +163,7 @@ void take_header(Turn& turn, const ActorId& from, bool holds, const messages::Gr
       header.trajectories.empty() ? PolicyVersion{} : header.trajectories[0].oldest;
   for (const messages::TrajectoryHeader& trajectory : header.trajectories)
     oldest = std::min(oldest, trajectory.oldest);
-  const std::uint64_t tokens = tokens_of(header);
+  const std::uint64_t tokens = messages::completion_tokens(header);
   const LeaseId lease{header.attempt};
   const auto refusal = holds ? turn.facts.flow.ledger.refusal_of_generated(
                                    {header.group, lease, turn.config.epoch}, oldest)

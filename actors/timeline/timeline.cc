@@ -6,6 +6,8 @@
 #include <utility>
 #include <variant>
 
+#include "actors/messages/group_tokens.h"
+
 namespace tandem::timeline {
 
 using scheduler::GroupState;
@@ -15,13 +17,6 @@ namespace {
 constexpr const char* kEvents = "events";  // rows of the run
 constexpr const char* kPhases = "phases";
 constexpr std::size_t kInstallsOpenMax = 4096;  // a run that trains nothing installs few
-
-std::int64_t tokens_of(const messages::GroupHeader& header) {
-  std::int64_t tokens = 0;
-  for (const messages::TrajectoryHeader& trajectory : header.trajectories)
-    tokens += trajectory.completion_tokens;
-  return tokens;
-}
 
 std::optional<PolicyVersion> oldest_of(const messages::GroupHeader& header) {
   if (header.trajectories.empty()) return std::nullopt;
@@ -207,7 +202,8 @@ void Timeline::on(const exchange::RolloutLeased& event) {
 void Timeline::on(const exchange::GroupGenerated& event) {
   const messages::GroupHeader& header = event.header;
   if (const auto oldest = oldest_of(header))
-    trips_.generated(header.group, *oldest, tokens_of(header));
+    trips_.generated(header.group, *oldest,
+                     static_cast<std::int64_t>(messages::completion_tokens(header)));
   trips_.enter(header.group, GroupState::kGenerated, now_, "generated");
 }
 
