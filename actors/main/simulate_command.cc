@@ -23,6 +23,7 @@
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
 #include "runtime/base/log.h"
+#include "runtime/base/missing_directory.h"
 #include "runtime/node/signals.h"
 
 namespace tandem::app {
@@ -345,6 +346,8 @@ Result<int> Simulation::simulate(Variant& variant) {
 
 Result<int> Simulation::run() {
   init_logging("tandem", LogLevel::kWarnings);
+  if (command_.svg)
+    if (const auto there = refuse_missing_directory(*command_.svg); !there) return there.error();
   const auto loaded = job::load_job(command_.job, command_.sets, job::Files::kUnchecked);
   if (!loaded) return loaded.error();
   if (command_.from_run) {

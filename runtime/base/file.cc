@@ -22,6 +22,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "runtime/base/missing_directory.h"
+
 namespace tandem {
 namespace {
 
@@ -289,22 +291,26 @@ Result<void> write_file_atomic(const std::filesystem::path& path,
                                std::span<const std::span<const std::byte>> parts) {
   // The pid keeps the temporaries of two processes apart.
   const std::filesystem::path temporary = path.string() + ".tmp" + std::to_string(::getpid());
-  const auto fail = [&](std::string_view action, const std::filesystem::path& where) {
-    Error error = file_error(action, where);
+  const auto fail = [&](std::string_view action) {
+    Error error = file_error(action, path);  // callers do not know the temporary
     ::unlink(temporary.c_str());
     return error;
   };
   {
     const OwnedFd fd = open_file(temporary, O_WRONLY | O_CREAT | O_TRUNC);
-    if (!fd) return file_error("create file", temporary);
+    if (!fd) {
+      Error error = file_error("create file", path);
+      if (const auto there = refuse_missing_directory(path); !there) return there.error();
+      return error;
+    }
     for (const std::span<const std::byte> part : parts) {
-      if (!write_all(fd.get(), part)) return fail("write file", temporary);
+      if (!write_all(fd.get(), part)) return fail("write file");
     }
     // The sync comes before the rename: otherwise a crash could leave the new name on content not
     // yet on the disk.
-    if (::fsync(fd.get()) != 0) return fail("sync file", temporary);
+    if (::fsync(fd.get()) != 0) return fail("sync file");
   }
-  if (::rename(temporary.c_str(), path.c_str()) != 0) return fail("replace file", path);
+  if (::rename(temporary.c_str(), path.c_str()) != 0) return fail("replace file");
   return sync_directory(path.parent_path());
 }
 

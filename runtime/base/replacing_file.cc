@@ -8,10 +8,13 @@
 #include <system_error>
 #include <utility>
 
+#include "runtime/base/missing_directory.h"
+
 namespace tandem {
 
 Result<ReplacingFile> ReplacingFile::create(const std::filesystem::path& path) {
   if (const auto regular = refuse_irregular(path); !regular) return regular.error();
+  if (const auto there = refuse_missing_directory(path); !there) return there.error();
   std::error_code failure;
   std::filesystem::path whole = std::filesystem::weakly_canonical(path, failure);
   if (failure) return file_error("create file", path, failure.value());

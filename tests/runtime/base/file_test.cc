@@ -9,6 +9,7 @@
 
 #include <array>
 #include <barrier>
+#include <cerrno>
 #include <optional>
 #include <thread>
 #include <vector>
@@ -68,7 +69,13 @@ TEST_F(FileTest, ErrorsNameThePathAndTheReason) {
   EXPECT_EQ(absent.error().code, ErrorCode::kFailed);
   EXPECT_EQ(absent.error().message, "cannot open file: No such file or directory");
   EXPECT_EQ(absent.error().where, (directory_ / "absent").string());
-  EXPECT_FALSE(write_file_atomic(directory_ / "absent" / "x", std::string_view("x")));
+  // The directory that is missing is named, and the file that was asked for, not its temporary.
+  const auto nowhere = write_file_atomic(directory_ / "absent" / "x", std::string_view("x"));
+  ASSERT_FALSE(nowhere);
+  EXPECT_EQ(nowhere.error().message,
+            "cannot create file: there is no directory " + (directory_ / "absent").string());
+  EXPECT_EQ(nowhere.error().where, (directory_ / "absent" / "x").string());
+  EXPECT_EQ(nowhere.error().os_error, ENOENT);
 }
 
 TEST_F(FileTest, ReadsAFileOfTheRightSizeIntoMemory) {

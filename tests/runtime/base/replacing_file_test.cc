@@ -77,6 +77,8 @@ TEST_F(ReplacingFileTest, RefusesWhatIsNoFile) {
   const auto nowhere = ReplacingFile::create(folder_ / "none" / "trace.json");
   ASSERT_FALSE(nowhere);
   EXPECT_EQ(nowhere.error().where, (folder_ / "none" / "trace.json").string());
+  EXPECT_EQ(nowhere.error().message,
+            "cannot create file: there is no directory " + (folder_ / "none").string());
 }
 
 }  // namespace
