@@ -126,7 +126,24 @@ void tell(const Trace& trace, const timeline::RunSurvey& survey, const std::stri
         << trace.last_step + 1 << " --to " << survey.last_step().value_or(0) << "\n";
 }
 
+// Of a directory that the controller has made for a job, but in which no journal is.
+std::optional<Error> no_journal(const fs::path& run) {
+  std::error_code unknown;
+  if (!fs::exists(run / "job.yaml", unknown)) return std::nullopt;
+  if (job::is_of_actors_alone(run))
+    return Error{ErrorCode::kInvalid,
+                 "the run is one of actors alone, which has no journal and so no timeline",
+                 run.string(), "`tandem events -j JOB` shows what happened to its actors"};
+  return Error{
+      ErrorCode::kNotFound,
+      "the run has not begun, so it has no journal yet: its job is queued or starts, or it "
+      "ended before it began",
+      run.string(), "`tandem why JOB` says what the job waits for"};
+}
+
 Error no_run(const TimelineCommand& command, const cli::VerbContext& context) {
+  for (const fs::path& run : {command.named, cli::tandem_home() / "runs" / command.named})
+    if (auto error = no_journal(run)) return *std::move(error);
   const bool remote = context.address || std::getenv("TANDEM_ADDRESS") != nullptr;
   return {ErrorCode::kNotFound,
           "this is no run directory, and no id of a run of this TANDEM_HOME that has a journal",

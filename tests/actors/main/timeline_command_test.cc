@@ -96,6 +96,31 @@ TEST_F(TimelineCommandTest, RefusesATerminalAndRunsThatAreNotThere) {
   EXPECT_EQ(beyond.out, "");
 }
 
+// A job's directory is made when the job is submitted, its journal when it begins.
+TEST_F(TimelineCommandTest, SaysOfARunWithoutAJournalWhy) {
+  const auto refusal_of = [&](const char* id, const char* yaml) {
+    runs::RunFolder::replace(folder_.run(id) / "job.yaml", yaml);
+    const Made made = make({.named = folder_.run(id), .output = "-"});
+    EXPECT_FALSE(made.code);
+    EXPECT_EQ(made.out, "");
+    return made.code ? std::string() : made.code.error().message;
+  };
+  EXPECT_EQ(refusal_of("queued-1", "name: queued\n"),
+            "the run has not begun, so it has no journal yet: its job is queued or starts, or it "
+            "ended before it began");
+  EXPECT_EQ(refusal_of("counters-1", "name: counters\nactors: { counter: { command: [sh] } }\n"),
+            "the run is one of actors alone, which has no journal and so no timeline");
+}
+
+TEST_F(TimelineCommandTest, NamesTheMissingDirectoryOfItsOutput) {
+  const fs::path folder = folder_.home / "none";
+  const Made made = make({.named = run_, .output = (folder / "trace.json").string()});
+  ASSERT_FALSE(made.code);
+  EXPECT_EQ(made.code.error().message,
+            "cannot create file: there is no directory " + folder.string());
+  EXPECT_EQ(made.code.error().where, (folder / "trace.json").string());
+}
+
 TEST(TraceBoundTest, IsAStepOrATime) {
   EXPECT_EQ(parse_trace_bound("--from", "40")->step, 40);
   EXPECT_EQ(parse_trace_bound("--from", "90s")->seconds, 90);
