@@ -337,6 +337,14 @@ JournalRows rows(const EvaluationBegan& event) {
           {}};
 }
 
+JournalRows rows(const InstallPaused& event) {
+  return {{.kind = "install_paused",
+           .holder = to_string(event.who),
+           .version = event.version.value,
+           .detail = exact_text(event.seconds) + " s"},
+          {}};
+}
+
 JournalRows rows(const EvaluationEnded& event) {
   const messages::EvaluationFigures figures = figures_of(event);
   std::string detail = std::string(name(event.kind)) + "=" +

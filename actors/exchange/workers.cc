@@ -125,6 +125,8 @@ void take(Turn& turn, const messages::Installed& installed) {
                   "Installed: version " + std::to_string(installed.version.value) +
                       ", which is not published");
   if (const auto why = misfit(turn.view(), installed)) return condemn(turn, installed.from, *why);
+  const double pause_s = std::clamp(installed.seconds, 0.0, kPauseMost_s);
+  if (pause_s > 0) turn.record(InstallPaused{installed.from, installed.version, pause_s});
   turn.record(VersionInstalled{installed.from, installed.version});
   turn.seen.fleet.installed(installed.from.name, installed.seconds);
   WorkerSeen& seen = turn.seen.workers.by_actor[installed.from.name];
@@ -132,8 +134,8 @@ void take(Turn& turn, const messages::Installed& installed) {
   seen.begin_part(turn.now);
   seen.damaged_in_row = 0;
   if (installed.version == seen.announced) {
-    const Duration pause = std::chrono::duration_cast<Duration>(
-        std::chrono::duration<double>(std::clamp(installed.seconds, 0.0, kPauseMost_s)));
+    const Duration pause =
+        std::chrono::duration_cast<Duration>(std::chrono::duration<double>(pause_s));
     turn.seen.fleet.delayed(FleetDelay::kFetch,
                             std::max(Duration{0}, turn.now - seen.announced_at - pause));
   }

@@ -150,31 +150,44 @@ void Timeline::on(const exchange::WorkerDrains& event) {
   say(pool_of(actor), actor, "drains", "actor");
 }
 
+// A pause ends when the exchange hears of the install.
 void Timeline::on(const exchange::VersionInstalled& event) {
+  const auto paused = std::exchange(paused_, std::nullopt);
+  const Install install{event.who, event.version, now_};
+  if (paused && paused->who == event.who && paused->version == event.version) {
+    put_out_installs(std::nullopt);  // a row's spans come in their order
+    return put_out_install(install, {{"pause_s", paused->seconds}}, paused->seconds);
+  }
   if (installs_.size() == kInstallsOpenMax) put_out_installs(std::nullopt);
-  installs_.push_back({event.who, event.version, now_});
+  installs_.push_back(install);
 }
 
-// The journal has the moment from which a rollout computes with a version. The pause before it is
-// the mean that the next step's figures tell.
-void Timeline::put_out_installs(std::optional<double> pause_s) {
-  const std::vector<Install> installs = std::exchange(installs_, {});
-  for (const Install& install : installs) {
-    const std::string actor = short_name(install.who.name);
-    TraceEvent event{.name = "installs v" + std::to_string(install.version.value),
-                     .category = "install",
-                     .row = rows_.row(pool_of(actor), actor),
-                     .arguments = {{"version", install.version.value}}};
-    TraceTime& last = installed_[actor];
-    if (pause_s && *pause_s > 0) {
-      event.arguments.push_back({"mean_pause_s", *pause_s});
-      const auto lasted = static_cast<TraceTime>(std::min(*pause_s, 1e6) * 1e6);
-      window_.span(std::move(event), std::max(install.at - lasted, last), install.at);
-    } else {
-      window_.instant(std::move(event), install.at);
-    }
-    last = install.at;
+void Timeline::put_out_install(const Install& install, TraceArguments facts,
+                               std::optional<double> pause_s) {
+  const std::string actor = short_name(install.who.name);
+  TraceEvent event{.name = "installs v" + std::to_string(install.version.value),
+                   .category = "install",
+                   .row = rows_.row(pool_of(actor), actor),
+                   .arguments = {{"version", install.version.value}}};
+  event.arguments.insert(event.arguments.end(), facts.begin(), facts.end());
+  TraceTime& last = installed_[actor];
+  if (pause_s && *pause_s > 0) {
+    const auto lasted = static_cast<TraceTime>(std::min(*pause_s, 1e6) * 1e6);
+    window_.span(std::move(event), std::max(install.at - lasted, last), install.at);
+  } else {
+    window_.instant(std::move(event), install.at);
   }
+  last = install.at;
+}
+
+// Where the journal has no pause of an install, it is drawn by the mean that the next step's figures
+// tell.
+void Timeline::put_out_installs(std::optional<double> pause_s) {
+  for (const Install& install : std::exchange(installs_, {}))
+    put_out_install(
+        install,
+        pause_s && *pause_s > 0 ? TraceArguments{{"mean_pause_s", *pause_s}} : TraceArguments{},
+        pause_s);
 }
 
 void Timeline::on(const exchange::IncarnationEnded& event) {

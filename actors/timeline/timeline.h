@@ -81,6 +81,7 @@ class Timeline {
   void on(const exchange::RunEnded& event);
   void on(const exchange::WorkerCameUp& event);
   void on(const exchange::WorkerDrains& event);
+  void on(const exchange::InstallPaused& event) { paused_ = event; }
   void on(const exchange::VersionInstalled& event);
   void on(const exchange::IncarnationEnded& event);
   void on(const exchange::EngineCrashed& event);
@@ -112,6 +113,7 @@ class Timeline {
            TraceArguments facts = {});
   void count();
   void count_staleness(const exchange::BatchFormed& event);
+  void put_out_install(const Install& install, TraceArguments facts, std::optional<double> pause_s);
   void put_out_installs(std::optional<double> pause_s);
   void end_evaluation(std::uint64_t id, const char* how);
   void end_phase();
@@ -128,7 +130,8 @@ class Timeline {
   TraceTime now_ = 0, before_ = 0;  // of the entry, and of the one before it
   TraceTime counted_ = 0;           // when the counts were shown
   std::array<std::int64_t, scheduler::kGroupStates> counts_shown_{};
-  std::vector<Install> installs_;               // since the last commit
+  std::optional<exchange::InstallPaused> paused_;  // of the install that comes next
+  std::vector<Install> installs_;  // since the last commit, without a pause of their own
   std::map<std::string, TraceTime> installed_;  // by actor: when its last span ended
   std::map<std::uint64_t, OpenEvaluation> evaluations_;
   std::optional<std::pair<std::string, TraceTime>> phase_;

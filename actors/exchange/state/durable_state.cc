@@ -251,4 +251,6 @@ void DurableState::on(const SamplesFull&) {}
 
 void DurableState::on(const MetricsThinned&) {}
 
+void DurableState::on(const InstallPaused&) {}
+
 }  // namespace tandem::exchange

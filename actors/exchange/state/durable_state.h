@@ -68,6 +68,7 @@ class DurableState {
   void on(const WorkerCameUp& event);
   void on(const WorkerDrains& event);
   void on(const VersionInstalled& event);
+  void on(const InstallPaused& event);
   void on(const IncarnationEnded& event);
   void on(const LearnerCameUp& event);
   void on(const LearnerRestarted& event);

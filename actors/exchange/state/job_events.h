@@ -126,6 +126,14 @@ struct VersionInstalled {
   PolicyVersion version;
 };
 TANDEM_WIRE(VersionInstalled, who, version)
+// How long the rollout did not decode for the install that the event behind this one tells, by its
+// own clock.
+struct InstallPaused {
+  ActorId who;
+  PolicyVersion version;
+  double seconds = 0;  // > 0
+};
+TANDEM_WIRE(InstallPaused, who, version, seconds)
 
 // This incarnation, of any role, and all before it are over: none of them is heard again (EX-6).
 struct IncarnationEnded {

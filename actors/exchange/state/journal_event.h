@@ -21,16 +21,15 @@ namespace tandem::exchange {
 
 inline constexpr std::int64_t kJournalSchema = 3;
 
-using JournalEvent =
-    std::variant<RunBegan, RunResumed, StageEntered, EndAsked, LastSaveAsked, RunEnded, StateHashed,
-                 TotalsNoted, WorkerCameUp, WorkerDrains, VersionInstalled, IncarnationEnded,
-                 GroupAdmitted, RolloutLeased, GroupGenerated, RewardLeased, GroupScored,
-                 BatchFormed, StepTrained, LeaseReleased, LeaseExpired, GroupHandedBack,
-                 GroupDiscarded, LiveDiscarded, AnswerRefused, LearnerCameUp, LearnerRestarted,
-                 LearnerAsked, VersionPublished, VersionsRestored, CommitRefused, CheckpointAsked,
-                 CheckpointKept, EvaluationBegan, EvaluationEnded, EvaluationIncomplete,
-                 SamplesFull, ExchangeFollowed, LeaseAdopted, EngineCrashed, LineageBegan,
-                 BatchesKept, VersionWithdrawn, MetricsThinned, BroadcastEpochOpened>;
+using JournalEvent = std::variant<
+    RunBegan, RunResumed, StageEntered, EndAsked, LastSaveAsked, RunEnded, StateHashed, TotalsNoted,
+    WorkerCameUp, WorkerDrains, VersionInstalled, IncarnationEnded, GroupAdmitted, RolloutLeased,
+    GroupGenerated, RewardLeased, GroupScored, BatchFormed, StepTrained, LeaseReleased,
+    LeaseExpired, GroupHandedBack, GroupDiscarded, LiveDiscarded, AnswerRefused, LearnerCameUp,
+    LearnerRestarted, LearnerAsked, VersionPublished, VersionsRestored, CommitRefused,
+    CheckpointAsked, CheckpointKept, EvaluationBegan, EvaluationEnded, EvaluationIncomplete,
+    SamplesFull, ExchangeFollowed, LeaseAdopted, EngineCrashed, LineageBegan, BatchesKept,
+    VersionWithdrawn, MetricsThinned, BroadcastEpochOpened, InstallPaused>;
 
 // An event with the time at which it was written, which the state never depends on.
 struct JournalEntry {

@@ -156,7 +156,10 @@ class MadeRun {
     }
     ++step_;
     ++committed_;
-    record(exchange::VersionInstalled{rollout(rng_.below(shape_.rollouts)), PolicyVersion{step_}});
+    const ActorId installs = rollout(rng_.below(shape_.rollouts));
+    const PolicyVersion version{step_};
+    if (step_ % 3 != 0) record(exchange::InstallPaused{installs, version, 0.002});
+    record(exchange::VersionInstalled{installs, version});
     if (step_ % 8 != 0) return;
     record(exchange::CheckpointAsked{StepId{step_}});
     record(exchange::CheckpointKept{StepId{step_}, "", ""});

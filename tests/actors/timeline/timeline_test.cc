@@ -129,6 +129,34 @@ TEST(TimelineTest, AnInstallLastsForTheMeanPauseOfTheNextStep) {
   EXPECT_EQ(install->lasts, 1'000);
 }
 
+// Each rollout's own, and not the mean of the step.
+TEST(TimelineTest, AnInstallLastsForThePauseThatItsRolloutMeasured) {
+  const ActorId other{"job-1/rollout/1", Incarnation{5}};
+  Story story = one_step();
+  story.at(200, exchange::InstallPaused{kRollout, PolicyVersion{2}, 0.0405})
+      .at(200, exchange::VersionInstalled{kRollout, PolicyVersion{2}})
+      .at(210, exchange::InstallPaused{other, PolicyVersion{2}, 0.0004})
+      .at(210, exchange::VersionInstalled{other, PolicyVersion{2}})
+      .at(215, exchange::InstallPaused{kRollout, PolicyVersion{3}, 0.001})
+      .at(215, exchange::VersionInstalled{kRollout, PolicyVersion{3}})
+      .at(220, exchange::StepTrained{.step = StepId{1}, .groups = {GroupId{2}}});
+  const auto traced =
+      trace_of(story.entries(),
+               {.figures = [](std::int64_t) { return StepFigures{.install_pause_s = 0.02}; }});
+  ASSERT_TRUE(traced);
+  std::vector<const TraceEvent*> installs;
+  for (const TraceEvent& event : traced->events)
+    if (event.name == "installs v2") installs.push_back(&event);
+  ASSERT_EQ(installs.size(), 2u);
+  EXPECT_EQ(installs[0]->at, 159'500);
+  EXPECT_EQ(installs[0]->lasts, 40'500);
+  EXPECT_EQ(argument(*installs[0], "pause_s"), std::to_string(0.0405));
+  EXPECT_EQ(argument(*installs[0], "mean_pause_s"), "none");
+  EXPECT_EQ(installs[1]->at, 209'600);
+  EXPECT_EQ(installs[1]->lasts, 400);
+  EXPECT_LT(find(*traced, "installs v1"), find(*traced, "installs v2")) << "TL-2";
+}
+
 TEST(TimelineTest, ALeaseThatIsOpenAtTheEndIsMarked) {
   Story story;
   story.at(0, exchange::RunBegan{})

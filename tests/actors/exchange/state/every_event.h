@@ -54,6 +54,7 @@ inline std::vector<JournalEvent> every_event() {
       TotalsNoted{StepId{3}, totals},
       WorkerCameUp{messages::Role::kReward, reward, 12},
       WorkerDrains{rollout},
+      InstallPaused{rollout, PolicyVersion{3}, 0.25},
       VersionInstalled{rollout, PolicyVersion{3}},
       IncarnationEnded{rollout},
       GroupAdmitted{GroupId{7}, 11, Slot{StepId{4}, 1, 2}},
