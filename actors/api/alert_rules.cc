@@ -77,8 +77,8 @@ constexpr AlertRule kAlertRules[] = {
      .lasts = minutes(5),
      .unit = kShare,
      .summary = "The rollouts of {job} pause {value} of the time to install weights.",
-     .advice = "publish less often (async.trigger_parameter_sync_step), or by a faster "
-               "weight_broadcast.type; more rollouts do not help"},
+     .advice = "tandem describe {job}; publish less often (async.trigger_parameter_sync_step), or "
+               "by a faster weight_broadcast.type; more rollouts do not help"},
     {.name = "TandemCostDrift",
      .severity = kWarning,
      .figure = {"tandem_cost_per_step"},
@@ -90,18 +90,21 @@ constexpr AlertRule kAlertRules[] = {
      .lasts = minutes(10),
      .summary = "A step of {job} costs {value}, a quarter more than an hour before.",
      .advice = "tandem why {job}; tandem size --from {job} says which pool pays for the other"},
-    // A quarter of an hour at the same step, for a quarter of an hour. That is no fault where steps
-    // take long, nor after the last one, while the final evaluation goes on.
+    // Ten minutes, or three steps where a step takes longer than three of these minutes. After the
+    // last step only a final evaluation goes on, whose figures come at its end.
     {.name = "TandemNoProgress",
      .severity = kCritical,
-     .figure = {.family = "tandem_step", .mean_over = minutes(15)},
-     .holds = kAtLeast,
-     .threshold = 1,
-     .against = AlertFigure{"tandem_step"},
+     .figure = {"tandem_seconds_since_progress"},
+     .threshold = 600,
      .steps_min = kAlertStepsMin,
-     .unless = {{"tandem_seconds_per_step", kAbove, 600}, {"tandem_steps_left", kBelow, 1}},
-     .lasts = minutes(15),
-     .summary = "{job} has committed no step for half an hour; it is at step {value}.",
+     .unless = {{.family = "tandem_seconds_since_progress",
+                 .holds = kBelow,
+                 .threshold = 3,
+                 .times = "tandem_seconds_per_step"},
+                {"tandem_steps_left", kBelow, 1}},
+     .lasts = minutes(5),
+     .unit = kSeconds,
+     .summary = "{job} has committed no step for {value}, longer than three of its steps take.",
      .advice = "tandem why {job}; tandem logs learner/0 -j {job}"},
     {.name = "TandemStepsSkipped",
      .severity = kCritical,
@@ -123,7 +126,7 @@ constexpr AlertRule kAlertRules[] = {
      .figure = {"tandem_disk_waits"},
      .lasts = minutes(1),
      .summary = "{job} stands still: the disk of its run takes nothing more.",
-     .advice = "tandem why {job} names the disk; make room there, and it goes on by itself"},
+     .advice = "tandem why {job}; make room on the disk that it names: the job goes on by itself"},
     {.name = "TandemAutoscaleAtLimit",
      .severity = kWarning,
      .figure = {"tandem_autoscale_at_limit"},
@@ -141,7 +144,19 @@ constexpr AlertRule kAlertRules[] = {
      .figure = {"tandem_journal_fails"},
      .lasts = minutes(1),
      .summary = "The controller cannot write its journal, and starts no process.",
-     .advice = "make room on the disk of TANDEM_HOME; tandem events has the error"},
+     .advice = "tandem events; make room on the disk of TANDEM_HOME"},
+    // Half a second is what other logs that wait for their disk take for slow. The slowest write of
+    // each minute must be so slow: one hiccup is none.
+    {.name = "TandemJournalSlow",
+     .severity = kWarning,
+     .figure = {"tandem_journal_write_seconds"},
+     .threshold = 0.5,
+     .lasts = minutes(5),
+     .unit = kSeconds,
+     .summary = "A write of the journal of {journal} took {value}: all that it records waits for "
+                "this disk.",
+     .advice = "tandem status; journals and runs lie in its home: iostat -x 1 shows that disk, and "
+               "what else writes there slows it"},
     // Prometheus alone can tell: a controller that is gone shows nothing.
     {.name = "TandemControllerDown",
      .severity = kCritical,
@@ -150,13 +165,23 @@ constexpr AlertRule kAlertRules[] = {
      .threshold = 1,
      .lasts = minutes(1),
      .summary = "The controller does not answer at /metrics.",
-     .advice = "tandem status on its machine; controller.log below TANDEM_HOME"},
+     .advice = "tandem status; on its machine, controller.log below TANDEM_HOME says why"},
 };
 
 std::string short_number(double value) {
   std::array<char, 32> text{};
   (void)std::snprintf(text.data(), text.size(), "%.4g", value);
   return text.data();
+}
+
+// As Prometheus' humanizeDuration writes it: "812ms", "7.5s", "15m 36s", "2h 0m 5s".
+std::string seconds_text(double value) {
+  if (value < 1) return short_number(value * 1000) + "ms";
+  if (value < 60) return short_number(value) + "s";
+  const auto whole = static_cast<std::int64_t>(value);
+  const std::string minutes_on =
+      std::to_string(whole / 60 % 60) + "m " + std::to_string(whole % 60) + "s";
+  return whole < 3600 ? minutes_on : std::to_string(whole / 3600) + "h " + minutes_on;
 }
 
 const char* sign(AlertHolds holds) {
@@ -216,7 +241,8 @@ std::string expression(const AlertRule& rule) {
   for (const AlertUnless& unless : rule.unless)
     if (unless.family)
       text += std::string(" unless ") + unless.family + sign(unless.holds) +
-              short_number(unless.threshold);
+              short_number(unless.threshold) +
+              (unless.times ? std::string(" * ") + unless.times : "");
   return text;
 }
 
@@ -224,7 +250,10 @@ std::string filled(std::string_view text, const AlertSubject& subject, std::stri
   struct Word {
     std::string_view name, is;
   };
-  const Word words[] = {{"{job}", subject.job}, {"{actor}", subject.actor}, {"{value}", value}};
+  const Word words[] = {{"{job}", subject.job},
+                        {"{actor}", subject.actor},
+                        {"{journal}", subject.journal},
+                        {"{value}", value}};
   std::string out;
   while (!text.empty()) {
     std::size_t taken = 1;
@@ -241,8 +270,15 @@ std::string filled(std::string_view text, const AlertSubject& subject, std::stri
 }
 
 std::string value_text(const AlertRule& rule, double value) {
-  return rule.unit == kShare ? short_number(std::round(value * 1000) / 10) + " %"
-                             : short_number(value);
+  switch (rule.unit) {
+    case kNumber:
+      return short_number(value);
+    case kShare:
+      return short_number(std::round(value * 1000) / 10) + " %";
+    case kSeconds:
+      return seconds_text(value);
+  }
+  return "";
 }
 
 }  // namespace tandem::api

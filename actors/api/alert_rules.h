@@ -38,8 +38,9 @@ struct AlertUnless {
   const char* family = nullptr;  // nullptr: there is no further exception
   AlertHolds holds = AlertHolds::kAbove;
   double threshold = 0;
+  const char* times = nullptr;  // set: the threshold is so many times this family
 };
-enum class AlertUnit : std::uint8_t { kNumber, kShare };  // how people read the figure
+enum class AlertUnit : std::uint8_t { kNumber, kShare, kSeconds };  // how people read the figure
 
 inline constexpr std::int64_t kAlertStepsMin = 10;
 
@@ -56,7 +57,8 @@ struct AlertRule {
   AlertUnless unless[2] = {};
   std::chrono::minutes lasts;
   AlertUnit unit = AlertUnit::kNumber;
-  // A sentence, and the command that looks further. {job}, {actor} and {value} are replaced.
+  // A sentence, and what to do: a command first, to look or to mend, and more behind a semicolon.
+  // {job}, {actor}, {journal} and {value} are replaced.
   const char* summary;
   const char* advice;
 };
@@ -69,10 +71,10 @@ std::string expression(const AlertFigure& figure);
 std::string duration_text(std::chrono::minutes duration);  // "5m", "1h", "1h15m"
 
 struct AlertSubject {
-  std::string job = {}, actor = {};  // empty: the alert is about no job, about no actor
+  std::string job = {}, actor = {}, journal = {};  // empty: the alert is about none
 };
-// `text` with the words in place of {job}, {actor} and {value}.
+// `text` with the words in place of {job}, {actor}, {journal} and {value}.
 std::string filled(std::string_view text, const AlertSubject& subject, std::string_view value);
-std::string value_text(const AlertRule& rule, double value);  // "31 %", "2.5"
+std::string value_text(const AlertRule& rule, double value);  // "31 %", "2.5", "15m 36s"
 
 }  // namespace tandem::api

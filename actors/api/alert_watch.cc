@@ -71,7 +71,8 @@ std::vector<std::string> AlertWatch::families() const {
     all.insert(rule.figure.family);
     if (rule.against) all.insert(rule.against->family);
     for (const AlertUnless& unless : rule.unless)
-      if (unless.family) all.insert(unless.family);
+      for (const char* const family : {unless.family, unless.times})
+        if (family) all.insert(family);
   }
   return {all.begin(), all.end()};
 }
@@ -133,8 +134,14 @@ bool AlertWatch::holds(const AlertRule& rule, const std::string& labels, double 
   for (const AlertUnless& unless : rule.unless) {
     if (!unless.family) break;
     const auto known = values.find({unless.family, labels});
-    if (known != values.end() && compares(unless.holds, known->second, unless.threshold))
-      return false;
+    if (known == values.end()) continue;
+    double limit = unless.threshold;
+    if (unless.times) {
+      const auto times = values.find({unless.times, labels});
+      if (times == values.end()) continue;
+      limit *= times->second;
+    }
+    if (compares(unless.holds, known->second, limit)) return false;
   }
   return compares(rule.holds, figure, threshold);
 }
@@ -161,7 +168,8 @@ std::vector<AlertNews> AlertWatch::look(const std::vector<MetricSample>& samples
         standing.since = now;
         standing.alert = {.rule = &rule,
                           .subject = {.job = label_in(labels, "tandem_job").value_or(""),
-                                      .actor = label_in(labels, "actor").value_or("")}};
+                                      .actor = label_in(labels, "actor").value_or(""),
+                                      .journal = label_in(labels, "journal").value_or("")}};
       }
       standing.seen = now;
       standing.alert.value = *figure;

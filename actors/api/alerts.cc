@@ -17,7 +17,7 @@ constexpr Duration kAlertAskTimeout = std::chrono::seconds(5);
 // The event of what begins or ends. An alert about no job is about the controller's cluster.
 controller::ProcessNews event_of(const AlertNews& news, Time now) {
   const Alert& alert = news.alert;
-  const auto& [job, actor] = alert.subject;
+  const auto& [job, actor, journal] = alert.subject;
   controller::ProcessNews event{.kind = "alert"};
   event.subject = !actor.empty() ? actor : !job.empty() ? job : "controller";
   event.message = alert.rule->name;
@@ -94,7 +94,7 @@ actor::Ref<Alerts::Inbox> watch_alerts(
 nlohmann::json alerts_json(const FiringAlerts& firing, const std::string& job) {
   nlohmann::json all = nlohmann::json::array();
   for (const Alert& alert : firing.alerts) {
-    const auto& [of_job, actor] = alert.subject;
+    const auto& [of_job, actor, journal] = alert.subject;
     if (!job.empty() && of_job != job) continue;
     all.push_back({{"name", alert.rule->name},
                    {"severity", name(alert.rule->severity)},

@@ -94,6 +94,11 @@ constexpr Panel kPanels[] = {
      {{"sum by (tandem_job) (increase(tandem_actor_restarts_total{of}[10m]))",
        "{{tandem_job}} restarts"},
       {"increase(tandem_steps_skipped_total{of}[10m])", "{{tandem_job}} skipped"}}},
+    {"Journals",
+     "The slowest write of each in the newest minute or two.",
+     "s",
+     {{"tandem_journal_write_seconds{job=~\"$scrape\"}", "{{journal}}"}},
+     "TandemJournalSlow"},
     {"Nodes", "By state.", "short", {{"tandem_nodes{job=~\"$scrape\"}", "{{state}}"}}},
     {"Memory, by actor",
      "Resident memory of its processes.",
@@ -111,11 +116,25 @@ std::string yaml_text(std::string_view text) {
   return out + "\"";
 }
 
+const char* placeholder(AlertUnit unit) {
+  switch (unit) {
+    case AlertUnit::kNumber:
+      return "{{ $value | humanize }}";
+    case AlertUnit::kShare:
+      return "{{ $value | humanizePercentage }}";
+    case AlertUnit::kSeconds:
+      return "{{ $value | humanizeDuration }}";
+  }
+  return "";
+}
+
 // The text in which {job} and the like have become the placeholders that Prometheus fills in.
 std::string annotation(const AlertRule& rule, const char* text) {
-  return yaml_text(filled(text, {.job = "{{ $labels.tandem_job }}", .actor = "{{ $labels.actor }}"},
-                          rule.unit == AlertUnit::kShare ? "{{ $value | humanizePercentage }}"
-                                                         : "{{ $value | humanize }}"));
+  return yaml_text(filled(text,
+                          {.job = "{{ $labels.tandem_job }}",
+                           .actor = "{{ $labels.actor }}",
+                           .journal = "{{ $labels.journal }}"},
+                          placeholder(rule.unit)));
 }
 
 constexpr const char* kSource = "${datasource}";

@@ -166,6 +166,11 @@ void add_progress(PrometheusText& text, const ExchangeReports& reports) {
           kStatus, &messages::JobStatus::queue_limit);
   figures({"tandem_disk_waits", "gauge", "1 while the run stands still until its disk has room."},
           kStatus, [](const messages::JobStatus& status) { return status.disk_full ? 1 : 0; });
+  figures({"tandem_seconds_per_step", "gauge", "Mean time from one commit to the next."}, kStatus,
+          &messages::JobStatus::step_s);
+  figures({"tandem_seconds_since_progress", "gauge",
+           "Since the newest commit, or answer of an evaluation."},
+          kStatus, &messages::JobStatus::since_progress_s);
   figures({"tandem_queue_depth", "gauge", "Groups generated and not yet in training."}, kStatus,
           &messages::JobStatus::queue_depth);
   figures({"tandem_trainer_idle_fraction", "gauge", "Share of time the learner waited."}, kStatus,
@@ -216,10 +221,6 @@ void add_rates(PrometheusText& text, const ExchangeReports& reports) {
           kGap, &scheduler::FleetGap::trainer_idle_fraction);
   figures({"tandem_rollouts_matched", "gauge", "Rollouts with which the learner would not wait."},
           kGap, &scheduler::FleetGap::rollouts_matched);
-  figures({"tandem_seconds_per_step", "gauge", "Mean time from one commit to the next."}, kRates,
-          [](const scheduler::FleetRates& rates) {
-            return rates.seconds / static_cast<double>(rates.steps);
-          });
   figures({"tandem_install_pause_seconds", "gauge", "Mean pause of one install of weights."},
           kRates, &scheduler::FleetRates::install_seconds);
   figures({"tandem_install_pause_fraction", "gauge", "Share of the rollouts' time in installs."},
@@ -345,13 +346,20 @@ void add_last_steps(PrometheusText& text, const ExchangeReports& reports) {
 }
 
 // Series of the cluster itself are there whatever its state, so that 0 can be told from unknown.
-void add_nodes(PrometheusText& text, const controller::ClusterView& cluster) {
+void add_nodes(PrometheusText& text, const controller::ClusterView& cluster,
+               const ExchangeReports& reports) {
   const auto up = std::ranges::count_if(cluster.nodes, &controller::NodeRecord::up);
   text.family({"tandem_nodes", "gauge", "Nodes by state."});
   text.sample(label_list({{"state", "Ready"}}), up);
   text.sample(label_list({{"state", "Lost"}}), std::ssize(cluster.nodes) - up);
   text.family({"tandem_journal_fails", "gauge", "1 while the journal cannot be written."});
   text.sample(label_list({{"journal", "controller"}}), cluster.journal_fails ? 1 : 0);
+  // Prometheus takes an empty label for one that is not there.
+  text.family({"tandem_journal_write_seconds", "gauge",
+               "Slowest write of a journal in the newest minute or two."});
+  text.sample(label_list({{"tandem_job", ""}, {"journal", "controller"}}), cluster.journal_write_s);
+  for (const auto& [job, report] : reports)
+    text.sample(label_list({{"tandem_job", job}, {"journal", job}}), report.status.journal_write_s);
 }
 
 void add_cluster(PrometheusText& text, const controller::ClusterView& cluster) {
@@ -429,7 +437,7 @@ void add_all(PrometheusText& text, const controller::ClusterView& cluster,
   add_evaluations(text, reports);
   add_last_steps(text, reports);
   add_cluster(text, cluster);
-  add_nodes(text, cluster);
+  add_nodes(text, cluster, reports);
 }
 
 }  // namespace

@@ -48,6 +48,15 @@ Error not_journalled(const std::string& wish, const Error& why) {
               "be asked again; it is lost if the controller ends before"};
 }
 
+// Writes, and notes how long that took.
+Result<void> timed(actor::Context& cx, RecentMax& seconds_taken,
+                   const std::function<Result<void>()>& write) {
+  const Time begun = cx.now();
+  auto done = write();
+  seconds_taken.add(cx.now(), seconds(cx.now() - begun));
+  return done;
+}
+
 std::string name_of(const Cordon& wish) {
   if (const auto* const uncordon = std::get_if<UncordonNode>(&wish.request))
     return "uncordoning " + uncordon->node;
@@ -261,7 +270,9 @@ void Controller::tell_exchanges(actor::Context& cx) {
 // the next one could not know either (CC-1).
 void Controller::journal_changes(actor::Context& cx) {
   if (!unremembered_.empty()) {
-    if (const auto done = actions_.remember(unremembered_); !done) {
+    if (const auto done =
+            timed(cx, write_seconds_, [&] { return actions_.remember(unremembered_); });
+        !done) {
       if (!std::exchange(journal_fails_, done.error())) {
         brought_about_.push_back(JournalNews{.fails = true});
         carry_out(cx,
@@ -312,7 +323,7 @@ void Controller::start_held(actor::Context& cx) {
     if (core_.lives(spawn.id)) carry_out(cx, std::move(spawn));
 }
 
-void Controller::carry_out(actor::Context&, Announce announce) {
+void Controller::carry_out(actor::Context& cx, Announce announce) {
   // The message may quote ranks, agents and reward programs: it need not be UTF-8.
   events_.push_back({++event_last_, unix_ms(), announce.kind, valid_utf8(announce.subject),
                      valid_utf8(announce.message), announce.level});
@@ -320,7 +331,7 @@ void Controller::carry_out(actor::Context&, Announce announce) {
   log::info("event={} subject={} message=\"{}\"", announce.kind, announce.subject,
             announce.message);
   // A journal that cannot be written does not stop the jobs: events are for people.
-  lost_events_.note(actions_.journal(events_.back()));
+  lost_events_.note(timed(cx, write_seconds_, [&] { return actions_.journal(events_.back()); }));
 }
 
 void Controller::handle(actor::Context& cx, node::NodeUp up) { (void)take(cx, up); }
@@ -462,7 +473,9 @@ void Controller::answer_ask(actor::Context& cx, std::uint64_t number,
 }
 
 void Controller::handle(actor::Context& cx, actor::Ask<GetCluster> ask) {
-  ask.reply(view_of(core_, exchanges_, ask.question.page, cx.now()));
+  ClusterView view = view_of(core_, exchanges_, ask.question.page, cx.now());
+  view.journal_write_s = write_seconds_.most(cx.now());
+  ask.reply(std::move(view));
 }
 
 void Controller::handle(actor::Context&, actor::Ask<GetCounts> ask) { ask.reply(counts_of(core_)); }

@@ -33,6 +33,7 @@
 #include "actors/runs/lost_events.h"
 #include "runtime/actor/actor.h"
 #include "runtime/actor/context.h"
+#include "runtime/base/recent_max.h"
 #include "runtime/link/outbox.h"
 
 namespace tandem::controller {
@@ -212,13 +213,12 @@ class Controller {
 
   const ControllerActions actions_;
   ControllerCore core_;
-  // The exchange of each job, from OpenExchange to CloseExchange.
-  std::map<std::string, actor::Ref<ExchangeControl>> exchanges_;
-  // Messages that exchanges have not taken yet.
-  link::Outbox to_exchanges_;
+  std::map<std::string, actor::Ref<ExchangeControl>> exchanges_;  // by job, while they are open
+  link::Outbox to_exchanges_;               // messages that exchanges have not taken yet
   bool retry_due_ = false;                  // a timer is set: an exchange's mailbox was full
   std::vector<DurableEvent> unremembered_;  // in order; empty unless the journal cannot be written
   std::optional<Error> journal_fails_;      // why it could not; then a timer is set
+  RecentMax write_seconds_;                 // of the journal
   struct Unanswered {
     std::string name;
     Time until;

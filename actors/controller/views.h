@@ -36,6 +36,7 @@ struct ClusterView {
   std::map<std::string, actor::Ref<ExchangeControl>> exchanges;
   Time now;
   bool journal_fails = false;  // the controller cannot write its journal at present
+  double journal_write_s = 0;  // the slowest write of it, of the newest minute or two
 };
 // Answered at once with a copy of the records; for views of people and scripts.
 struct GetCluster {

@@ -269,6 +269,7 @@ void take(Turn& turn, messages::Evaluated evaluated) {
     evaluation.generated(evaluated.from.name, std::move(evaluated.completions),
                          evaluated.unservable);
     note_generated(turn, evaluation, evaluated, before);
+    turn.seen.progressed = turn.now;
     break;
   }
   turn.wake();

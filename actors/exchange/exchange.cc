@@ -95,6 +95,7 @@ void Exchange::handle(actor::Context& cx, messages::EndJob end) {
 
 void Exchange::handle(actor::Context& cx, actor::Ask<messages::GetExchangeReport> ask) {
   messages::ExchangeReport report = core_.report(cx.now());
+  report.status.journal_write_s = writes_.slowest_s(cx.now());
   if (writes_.any()) {
     const double waited = seconds(cx.now() - writes_.since());
     report.status.disk_full =

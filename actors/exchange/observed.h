@@ -128,6 +128,7 @@ struct Observed {
   scheduler::CollapseWatch collapse;
   std::deque<scheduler::CostPoint> cost_points;  // at the newest commits of this incarnation
   std::string quarantined;            // the newest prompt that was given up as poison_prompt
+  std::optional<Time> progressed;     // the newest commit, or answer of an evaluation
   bool best_key_missed = false;       // an evaluation had no BestBy::key, which was told
   bool filter_keeps = false;          // the newest batch has groups that the filter is for
   std::optional<Time> save_deadline;  // EX-5: of EndFacts::last_save

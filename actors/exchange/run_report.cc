@@ -419,9 +419,15 @@ messages::JobStatus status_of(const RunView& view) {
   }
   if (const auto it = statistics.evaluations.find("last"); it != statistics.evaluations.end())
     status.eval = it->second;
-  if (const WorkTotals total = work_of(view); total.running_seconds > 0 && status.step > 0)
-    status.eta_s = total.running_seconds / static_cast<double>(status.step) *
-                   static_cast<double>(status.total_steps - status.step);
+  if (const WorkTotals total = work_of(view); total.running_seconds > 0 && status.step > 0) {
+    status.step_s = total.running_seconds / static_cast<double>(status.step);
+    status.eta_s = *status.step_s * static_cast<double>(status.total_steps - status.step);
+  }
+  if (rates) status.step_s = rates->seconds / static_cast<double>(rates->steps);
+  if (statistics.running_since && view.facts.stage != RunStage::kEnded)
+    status.since_progress_s =
+        seconds(view.now - std::max(*statistics.running_since,
+                                    view.seen.progressed.value_or(*statistics.running_since)));
   add_rates(status, statistics.rate_points);
   status.cost = cost_of(view);
   return status;

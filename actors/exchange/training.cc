@@ -243,7 +243,7 @@ void take(Turn& turn, const messages::StepCommitted& committed) {
   // The next Decide asks for the checkpoint: by then it is known whether the figures of the step
   // were written.
   turn.seen.learner.save_due = learner.checkpoint_awaited == version;
-  turn.seen.learner.committed = turn.now;
+  turn.seen.learner.committed = turn.seen.progressed = turn.now;
   turn.wake();
 }
 

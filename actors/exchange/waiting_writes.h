@@ -1,6 +1,7 @@
 // Writes to a run's files that wait for room on the disk. A write that finds the disk full waits,
 // and every later one behind it, so that files have their lines in order. Their number is bounded
 // by the work that is under way: a run that stands still gives out no more. Used by one thread.
+// Measures how long writes take.
 #pragma once
 
 #include <deque>
@@ -9,6 +10,7 @@
 
 #include "runtime/actor/context.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/recent_max.h"
 #include "runtime/base/result.h"
 
 namespace tandem::exchange {
@@ -29,6 +31,8 @@ class WaitingWrites {
   // Both are those of the first write, while one waits.
   const Error& error() const { return error_; }
   Time since() const { return since_; }
+  // The seconds of the slowest write of the newest minute or two; 0 without any.
+  double slowest_s(Time now) const { return seconds_.most(now); }
 
  private:
   struct Waiting {
@@ -36,9 +40,12 @@ class WaitingWrites {
     Then then;
   };
 
+  Result<void> tried(actor::Context& cx, const Write& write);
+
   std::deque<Waiting> waiting_;
   Error error_;
   Time since_{};
+  RecentMax seconds_;  // of writes
   bool gave_up_ = false;
 };
 

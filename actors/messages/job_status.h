@@ -77,6 +77,13 @@ struct JobStatus {
   WarmStartStatus warm_start;
   // The remaining steps at the mean speed of the steps so far. Empty before the first step.
   std::optional<double> eta_s;
+  // The mean time from one commit to the next over the newest steps, or of the whole run until
+  // these are measured. Empty before the first step.
+  std::optional<double> step_s;
+  // Since the newest commit, also of a repeated step, or answer of an evaluation, or else since the
+  // run began or was taken up. Empty while nothing is trained, and after the end.
+  std::optional<double> since_progress_s;
+  double journal_write_s = 0;  // the slowest write of the run's files in the newest minute or two
   std::vector<Wait> waits;
   std::vector<TroubleView> troubles;
   std::optional<std::string> reward_fails;  // why no completion is scored at present

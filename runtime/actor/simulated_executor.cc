@@ -35,7 +35,7 @@ bool SimulatedExecutor::step() {
   if (timers_.empty()) return false;
   auto due = timers_.extract(timers_.begin());
   timer_times_.erase(due.key().second);
-  now_ = due.key().first;
+  now_ = std::max(now_, due.key().first);  // a handler may have taken more time than that
   // The timer is out of both maps before it runs: it may set timers and cancel itself.
   due.mapped()();
   return true;

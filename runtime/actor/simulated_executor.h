@@ -1,6 +1,7 @@
 // Runs the same actors on one thread in virtual time, from one seed. The seed decides which
 // runnable actor is next, and seeds every Rng, so that a run repeats exactly. Time advances only
-// when no actor is runnable, and then to the next timer: handlers take no time. A test drives the
+// when no actor is runnable, and then to the next timer: handlers take no time, unless one says by
+// pass() how much. A test drives the
 // executor by step() and run_until(); nothing here ever sleeps. All calls are made by the one
 // thread.
 //
@@ -34,6 +35,9 @@ class SimulatedExecutor final : public Executor {
   // Steps until `done()`, which is the result, or until no step is left within `limit` of virtual
   // time from now. Timers behind the limit do not run, and the time stays at that of the last step.
   bool run_until(const std::function<bool()>& done, Duration limit);
+
+  // The handler or timer that runs now takes so much time.
+  void pass(Duration time) { now_ = now_ + time; }
 
   Rng& rng() { return rng_; }
   std::uint64_t steps() const { return steps_; }

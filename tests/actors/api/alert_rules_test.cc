@@ -56,11 +56,12 @@ TEST(AlertRules, NameWhatMetricsHas) {  // AR-1
       EXPECT_EQ(against->second, labels);
     }
     for (const AlertUnless& unless : rule.unless)
-      if (unless.family) {
-        const auto other = families.find(unless.family);
-        ASSERT_NE(other, families.end()) << unless.family;
-        EXPECT_EQ(other->second, labels);
-      }
+      for (const char* const family : {unless.family, unless.times})
+        if (family) {
+          const auto other = families.find(family);
+          ASSERT_NE(other, families.end()) << family;
+          EXPECT_EQ(other->second, labels);
+        }
     if (rule.steps_min > 0) {
       EXPECT_EQ(labels, families.at("tandem_step"));
     }
@@ -70,6 +71,9 @@ TEST(AlertRules, NameWhatMetricsHas) {  // AR-1
       }
       if (text.find("{actor}") != text.npos) {
         EXPECT_TRUE(labels.contains("actor")) << text;
+      }
+      if (text.find("{journal}") != text.npos) {
+        EXPECT_TRUE(labels.contains("journal")) << text;
       }
     }
   }
@@ -94,6 +98,33 @@ TEST(AlertRules, ThePageListsEach) {
   EXPECT_EQ(documented, rules);
 }
 
+// What it means, and what to type first.
+TEST(AlertRules, ThePageSaysWhatToDo) {
+  std::set<std::vector<std::string>> documented, rules;
+  for (const TableRow& row : table_rows("guides/alerts.md", "What each means"))
+    documented.insert(row);
+  for (const AlertRule& rule : alert_rules()) {
+    const AlertSubject words{.job = "JOB", .actor = "ACTOR", .journal = "JOURNAL"};
+    const std::string text = filled(rule.advice, words, "N");
+    EXPECT_EQ(text.rfind("tandem ", 0), 0u) << rule.name << " begins with a command: " << text;
+    rules.insert({std::string("`") + rule.name + "`", filled(rule.summary, words, "N"),
+                  "`" + text.substr(0, text.find(';')) + "`"});
+  }
+  EXPECT_EQ(documented, rules);
+}
+
+TEST(AlertRules, PeopleReadFiguresInTheirUnits) {
+  AlertRule rule{.unit = AlertUnit::kSeconds};
+  EXPECT_EQ(value_text(rule, 0.8125), "812.5ms");
+  EXPECT_EQ(value_text(rule, 7.5), "7.5s");
+  EXPECT_EQ(value_text(rule, 936.4), "15m 36s");
+  EXPECT_EQ(value_text(rule, 7205), "2h 0m 5s");
+  rule.unit = AlertUnit::kShare;
+  EXPECT_EQ(value_text(rule, 0.3104), "31 %");
+  rule.unit = AlertUnit::kNumber;
+  EXPECT_EQ(value_text(rule, 2.5), "2.5");
+}
+
 TEST(AlertRules, AConditionIsPromQl) {
   std::map<std::string, std::string> conditions;
   for (const AlertRule& rule : alert_rules()) conditions[rule.name] = expression(rule);
@@ -104,8 +135,9 @@ TEST(AlertRules, AConditionIsPromQl) {
             "tandem_cost_per_step > 1.25 * avg_over_time(tandem_cost_per_step[1h] offset 1h) and "
             "tandem_cost_per_step offset 2h and tandem_step >= 10");
   EXPECT_EQ(conditions["TandemNoProgress"],
-            "avg_over_time(tandem_step[15m]) >= tandem_step and tandem_step offset 15m and "
-            "tandem_step >= 10 unless tandem_seconds_per_step > 600 unless tandem_steps_left < 1");
+            "tandem_seconds_since_progress > 600 and tandem_step >= 10 unless "
+            "tandem_seconds_since_progress < 3 * tandem_seconds_per_step unless tandem_steps_left "
+            "< 1");
   EXPECT_EQ(conditions["TandemNodeLost"], "tandem_nodes{state=\"Lost\"} > 0");
   EXPECT_EQ(conditions["TandemSampleTooOld"],
             "tandem_oldest_sample_age_steps > tandem_staleness_bound");

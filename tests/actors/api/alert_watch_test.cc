@@ -194,35 +194,57 @@ TEST(AlertWatch, AHourThatWasNotSeenIsNoHourBefore) {
   EXPECT_EQ(look(0.3, 15min), 1u);
 }
 
-TEST(AlertWatch, ASlowJobMakesProgressAllTheSame) {
+// A job that has stood still for so long, at a step that takes `step_s`.
+std::vector<MetricSample> still(Duration since, std::optional<double> step_s, double left = 100) {
+  std::vector<MetricSample> samples{of_job("tandem_seconds_since_progress", seconds(since)),
+                                    of_job("tandem_step", 60), of_job("tandem_steps_left", left)};
+  if (step_s) samples.push_back(of_job("tandem_seconds_per_step", *step_s));
+  return samples;
+}
+// How long such a job stands still until the alert fires; nullopt: not within twelve hours.
+std::optional<Duration> silent_for(std::optional<double> step_s, double left = 100) {
   Watched watched("TandemNoProgress");
-  for (int step = 10; step < 20; ++step)
-    EXPECT_TRUE(
-        watched.look({of_job("tandem_step", step), of_job("tandem_seconds_per_step", 2400)}, 40min)
-            .empty());
+  for (Duration since{0}; since < 12h; since += kEvery)
+    if (!watched.look(still(since, step_s, left)).empty()) return since;
+  return std::nullopt;
 }
 
-TEST(AlertWatch, NoStepFollowsTheLast) {
-  Watched watched("TandemNoProgress");
-  EXPECT_TRUE(
-      watched.look({of_job("tandem_step", 100), of_job("tandem_steps_left", 0)}, 3h).empty());
+TEST(AlertWatch, ProgressIsMeasuredByTheJobsOwnSteps) {
+  EXPECT_EQ(silent_for(20), Duration(15min + kEvery)) << "ten minutes at least, for five";
+  EXPECT_EQ(silent_for(200), silent_for(20)) << "three steps are no longer than that";
+  EXPECT_EQ(silent_for(2400), Duration(2h + 5min)) << "three steps of forty minutes";
+  EXPECT_EQ(silent_for(std::nullopt), silent_for(20)) << "how long its steps take is not known";
 }
 
-TEST(AlertWatch, ANewWatchSeesHalfAnHourToo) {
+TEST(AlertWatch, NoStepFollowsTheLast) { EXPECT_EQ(silent_for(20, 0), std::nullopt); }
+
+TEST(AlertWatch, AStepThatIsCommittedIsProgress) {
   Watched watched("TandemNoProgress");
-  EXPECT_TRUE(watched.look({of_job("tandem_step", 60)}, 29min).empty());
-  EXPECT_EQ(watched.look({of_job("tandem_step", 60)}, 3min).size(), 1u);
+  ASSERT_EQ(watched.look(still(20min, 20), 1h).size(), 1u);
+  const auto ended = watched.look(still(1s, 20));
+  ASSERT_EQ(ended.size(), 1u);
+  EXPECT_FALSE(ended[0].fires);
+  EXPECT_EQ(summary(ended[0].alert),
+            "j-1 has committed no step for 20m 0s, longer than three of its steps take.");
 }
 
-TEST(AlertWatch, AStepThatStandsStillIsNoProgress) {
-  Watched watched("TandemNoProgress");
-  const auto told = [&](double step, Duration lasts) {
-    return watched.look({of_job("tandem_step", step)}, lasts).size();
+TEST(AlertWatch, OneSlowWriteIsNoSlowJournal) {
+  Watched watched("TandemJournalSlow");
+  const auto told = [&](double write_s, Duration lasts) {
+    return watched.look(
+        {{"tandem_journal_write_seconds", "tandem_job=\"\",journal=\"controller\"", write_s},
+         {"tandem_journal_write_seconds", "tandem_job=\"j-1\",journal=\"j-1\"", 0.01}},
+        lasts);
   };
-  for (int step = 10; step < 60; ++step) EXPECT_EQ(told(step, 5min), 0u) << "slow, not still";
-  EXPECT_EQ(told(60, 29min), 0u);
-  EXPECT_EQ(told(60, 2min), 1u);
-  EXPECT_EQ(told(61, kEvery), 1u) << "over";
+  EXPECT_TRUE(told(2, 2min).empty()) << "it is the slowest of two minutes at most";
+  EXPECT_TRUE(told(0.01, 1h).empty());
+  const auto fires = told(2, 6min);
+  ASSERT_EQ(fires.size(), 1u);
+  EXPECT_EQ(fires[0].alert.subject.job, "");
+  EXPECT_EQ(summary(fires[0].alert),
+            "A write of the journal of controller took 2s: all that it records waits for this "
+            "disk.");
+  EXPECT_EQ(told(0.4, kEvery).size(), 1u) << "over";
 }
 
 TEST(AlertWatch, UnknownValuesRaiseNothing) {

@@ -70,6 +70,7 @@ std::string prometheus_page() {
   report.status.rates =
       scheduler::FleetRates{.steps = 1, .rollouts = {{.actor = actor}}, .prefix_hit_ratio = 0.5};
   report.status.gap = scheduler::FleetGap{};
+  report.status.step_s = report.status.since_progress_s = 1;
   report.last_step = {.ppo_kl = 0.1, .entropy = 0.1, .logprob_diff_max_at_staleness_0 = 0.1};
   report.loads.push_back({.actor = actor, .engine = messages::RolloutStats{}});
   report.ledger.discarded.emplace_back("reward_failed", 1);

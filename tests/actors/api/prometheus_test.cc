@@ -101,6 +101,11 @@ TEST(Prometheus, SamplesAreThoseOfTheText) {
   std::ranges::sort(found);
   EXPECT_EQ(found, expected);
   EXPECT_EQ(found.size(), 4u);
+  cluster.journal_write_s = 0.25;
+  reports["j-1"].status.journal_write_s = 0.5;
+  EXPECT_EQ(lines_of(prometheus_text(cluster, reports), "tandem_journal_write_seconds"),
+            (Lines{"tandem_journal_write_seconds{tandem_job=\"\",journal=\"controller\"} 0.25",
+                   "tandem_journal_write_seconds{tandem_job=\"j-1\",journal=\"j-1\"} 0.5"}));
   EXPECT_EQ(lines_of(text, "tandem_nodes{state=\"Lost\"}"),
             Lines{"tandem_nodes{state=\"Lost\"} 2.0"});
 }
@@ -124,6 +129,8 @@ TEST(Prometheus, UnknownValuesAreAbsent) {
                       "tandem_trainer_idle_fraction_predicted",
                       "tandem_rollouts_matched",
                       "tandem_rollout_tokens_per_second",
+                      "tandem_seconds_per_step",
+                      "tandem_seconds_since_progress",
                       "tandem_install_pause_seconds",
                       "tandem_install_pause_fraction",
                       "tandem_prefix_cache_hit_ratio",

@@ -265,6 +265,7 @@ struct FailingJournal {
       return RunDirectory{id, "runs/" + id};
     };
     actions.remember = [this](std::span<const DurableEvent> events) -> Result<void> {
+      executor.pass(takes);
       if (full) return Error{ErrorCode::kFailed, "no space left", "controller.sqlite"};
       for (const DurableEvent& event : events) ++journalled[kind_of(event)];
       return {};
@@ -286,6 +287,7 @@ struct FailingJournal {
   }
 
   bool full = false;
+  Duration takes{0};  // each write
   int runs = 0;
   std::map<std::string_view, int> journalled;
   std::vector<Result<void>> answers;
@@ -293,6 +295,22 @@ struct FailingJournal {
   actor::System system{executor, nullptr};
   std::function<void(Controller::Inbox)> tell;
 };
+
+TEST(Controller, TellsHowLongItsJournalTakes) {
+  FailingJournal world;
+  const auto slowest = [&] {
+    double seconds = -1;
+    world.tell(actor::Ask<GetCluster>{
+        {}, actor::ReplyTo<ClusterView>([&](const Result<ClusterView>& view) {
+          seconds = view->journal_write_s;
+        })});
+    return seconds;
+  };
+  EXPECT_EQ(slowest(), 0) << "a simulated disk takes no time";
+  world.takes = std::chrono::milliseconds(700);
+  world.ask(Submit{actors_alone(1)});
+  EXPECT_DOUBLE_EQ(slowest(), 0.7);
+}
 
 // Whoever asks for those `since` a number would get the earlier ones again.
 TEST(Controller, EventsOfARunThatGoesOnHaveNumbersBehindThoseThatItHas) {

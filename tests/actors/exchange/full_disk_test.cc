@@ -23,13 +23,7 @@ class FullDisk : public testing::TestWithParam<int> {  // the errno of its write
     stage.train(1);
     stage.record.os_error = GetParam();
   }
-  messages::JobStatus status() {
-    std::optional<messages::ExchangeReport> report;
-    const actor::ReplyTo<messages::ExchangeReport> reply(
-        [&](Result<messages::ExchangeReport> answer) { report = *std::move(answer); });
-    stage.tell(actor::Ask<messages::GetExchangeReport>{{}, reply});
-    return report.value().status;
-  }
+  messages::JobStatus status() { return stage.status(); }
   static bool full() { return GetParam() == ENOSPC; }
   static const char* awaited() {
     return full() ? "room on the disk" : "a disk that can be written";
@@ -54,6 +48,22 @@ class FullDisk : public testing::TestWithParam<int> {  // the errno of its write
 
   Stage stage;
 };
+
+TEST(SlowDisk, TheSlowestWriteIsInTheStatusForTwoMinutes) {
+  Stage stage;
+  stage.begin();
+  stage.train(1);
+  EXPECT_EQ(stage.status().journal_write_s, 0) << "a simulated disk takes no time";
+  stage.record.on_events = [&](auto) { stage.executor.pass(800ms); };
+  stage.tell(messages::ActorDown{kRollout, "killed"});
+  stage.run(1s);
+  EXPECT_DOUBLE_EQ(stage.status().journal_write_s, 0.8);
+  stage.record.on_events = nullptr;
+  stage.run(50s);
+  EXPECT_DOUBLE_EQ(stage.status().journal_write_s, 0.8);
+  stage.run(2min);
+  EXPECT_EQ(stage.status().journal_write_s, 0);
+}
 
 TEST_P(FullDisk, ARunStandsStillUntilThereIsRoomAndSaysSo) {
   stage.record.disk_full = true;

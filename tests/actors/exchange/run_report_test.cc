@@ -42,6 +42,34 @@ TEST(RunReport, WaitsTellHowFarAnEvaluationIsAndSinceWhen) {
             "TooFewScored: the rollouts also generate evaluation before (1 of 8 completions)");
 }
 
+// Of commits, of answers of evaluations, or of the time since a job began or was taken up.
+TEST(RunReport, TellsHowLongThereWasNoProgress) {
+  controller::SimulatedJob job = controller::plain_job(1);
+  job.validation_prompts = 8;
+  Stage stage(job);
+  const auto since = [&] { return stage.status().since_progress_s.value_or(-1); };
+  EXPECT_EQ(since(), -1) << "nothing is trained yet";
+  EXPECT_FALSE(stage.status().step_s);
+  stage.begin();
+  stage.run(3s);
+  EXPECT_NEAR(since(), 3, 0.1);
+  const auto works = Stage::only<messages::Evaluate>(stage.to_rollout);
+  ASSERT_FALSE(works.empty());
+  stage.tell(messages::Evaluated{
+      .from = kRollout, .evaluation = works[0].evaluation, .completions = {{.index = 0}}});
+  EXPECT_NEAR(since(), 0, 0.1);
+  stage.run(4s);
+  EXPECT_NEAR(since(), 4, 0.1);
+  stage.train(1);
+  EXPECT_NEAR(since(), 0, 0.1);
+  EXPECT_NEAR(stage.status().step_s.value_or(0), 7, 0.1) << "the mean of the run";
+  stage.run(100s);
+  EXPECT_NEAR(since(), 100, 0.1);
+  stage.follow();
+  stage.run(2s);
+  EXPECT_NEAR(since(), 2, 0.1) << "what was before is not known";
+}
+
 const messages::Wait* wait_of(const std::vector<messages::Wait>& waits, const std::string& who) {
   const auto found = std::ranges::find(waits, who, &messages::Wait::who);
   return found == waits.end() ? nullptr : &*found;
