@@ -57,13 +57,6 @@ class Stage {
     executor.run_until([] { return false; }, time);
     exchange->core().ledger().check_by_recount();
   }
-  messages::JobStatus status() {
-    std::optional<messages::ExchangeReport> report;
-    const actor::ReplyTo<messages::ExchangeReport> reply(
-        [&](Result<messages::ExchangeReport> answer) { report = *std::move(answer); });
-    tell(actor::Ask<messages::GetExchangeReport>{{}, reply});
-    return report.value().status;
-  }
   static std::uint64_t checksum_of(PolicyVersion version) {
     return 100 + static_cast<std::uint64_t>(version.value);
   }
