@@ -35,6 +35,12 @@ TrainerHealth trainer_of(const JobRecord& job, const messages::FleetMeasured& me
                                                                      : TrainerHealth::kHealthy;
 }
 
+// A job in the queue that starts once enough of the nodes is free.
+bool waits_for_room(const JobRecord& job) {
+  return job.status.state == scheduler::JobState::kQueued &&
+         std::holds_alternative<scheduler::WaitingForCapacity>(job.status.reason);
+}
+
 std::string change_text(std::int64_t from, std::int64_t to, const std::string& reason) {
   return "autoscale: rollout " + std::to_string(from) + " -> " + std::to_string(to) + ": " + reason;
 }
@@ -155,22 +161,22 @@ void restore_allocation(Turn& turn, JobRecord& job) {
 
 std::int64_t room_for(const ControllerState& state, const JobRecord& job, const Role& role,
                       std::int64_t most) {
-  // Actors of the job that wait take room first.
-  std::int64_t waiting = 0;
-  const ActorRecord* like = nullptr;
-  for (const auto& [name, actor] : job.actors) {
-    if (actor.role != role) continue;
-    like = &actor;
-    waiting += job.waiting.contains(name);
-  }
-  if (!like) return 0;
-  const scheduler::Gang gang = gang_of(job, *like);
+  const auto [from, behind] = names_below(job.id + "/" + name(role));
+  const auto like = job.actors.lower_bound(from);
+  if (like == job.actors.end() || like->first >= behind) return 0;
   scheduler::FreeRoom room(state.found.room);
+  for (const auto& [submitted, id] : state.found.wanting) {
+    const JobRecord& other = state.jobs.at(id);
+    if (waits_for_room(other)) return 0;
+    for (const std::string& waiting : other.waiting)
+      (void)scheduler::place_next(room, gang_of(other, other.actors.at(waiting)));
+  }
+  const scheduler::Gang gang = gang_of(job, like->second);
   std::int64_t places = 0;
-  while (places < waiting + most &&
+  while (places < most &&
          std::holds_alternative<scheduler::Assignment>(scheduler::place_next(room, gang)))
     ++places;
-  return std::max<std::int64_t>(0, places - waiting);
+  return places;
 }
 
 }  // namespace tandem::controller

@@ -27,7 +27,8 @@ void keep_allocation(Turn& turn, const JobRecord& job);
 // Gives a job that was taken up what is remembered of that.
 void restore_allocation(Turn& turn, JobRecord& job);
 
-// How many more actors of the role would find a place now; at most `most`.
+// How many more actors of the role would find a place now; at most `most`. Actors of all jobs that
+// wait or restart take room first, and while a job waits for room in the queue there is none.
 std::int64_t room_for(const ControllerState& state, const JobRecord& job,
                       const messages::Role& role, std::int64_t most);
 

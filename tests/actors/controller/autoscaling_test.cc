@@ -82,14 +82,45 @@ TEST_F(Autoscaled, NothingWhileTheTrainerIsInTrouble) {
   EXPECT_EQ(scaling().newest->hold, scheduler::AutoscaleHold::kTrainer);
 }
 
-TEST_F(Autoscaled, TheRoomOfTheNodesIsALimit) {
-  World small;
-  small.node("a", 6);
+// A job with two rollouts, of a CPU each, that runs on a node with so many CPUs and nothing else.
+std::string run_alone(World& world, double cpus) {
+  world.node("a", cpus);
   JobShape shape = shape_of(1, 2);
   shape.autoscale = {.min = 1, .max = 16};
-  const std::string tight = small.submit(shape);
-  small.all_ready(tight);
-  small.must(messages::JobProgress{tight, messages::JobPhase::kRunning, ""});
+  std::string job = world.submit(shape);
+  world.all_ready(job);
+  world.must(messages::JobProgress{job, messages::JobPhase::kRunning, ""});
+  return job;
+}
+std::int32_t rollouts_of(const World& world, const std::string& job) {
+  return world.core.jobs().at(job).desired.at(Role::kRollout);
+}
+
+TEST_F(Autoscaled, RoomOfActorsThatRestartIsNotFree_AS2) {
+  World small;
+  const std::string tight = run_alone(small, 8);
+  small.die(tight + "/reward/0");
+  ASSERT_EQ(small.state_of(tight + "/reward/0"), ActorState::kBackoff);
+  small.must(measured(tight, 0.8));
+  EXPECT_EQ(rollouts_of(small, tight), 6);
+}
+
+TEST_F(Autoscaled, RoomForWhichAQueuedJobWaitsIsNotFree_AS2) {
+  World small;
+  const std::string tight = run_alone(small, 8);
+  const std::string large = small.submit(shape_of(1, 4));
+  ASSERT_EQ(small.core.jobs().at(large).status.state, scheduler::JobState::kQueued);
+  small.must(measured(tight, 0.8));
+  EXPECT_EQ(rollouts_of(small, tight), 2);
+  EXPECT_TRUE(small.core.jobs().at(tight).autoscaling.newest->at_limit);
+  small.must(CancelJob{large});
+  small.must(measured(tight, 0.8));
+  EXPECT_EQ(rollouts_of(small, tight), 6);
+}
+
+TEST_F(Autoscaled, TheRoomOfTheNodesIsALimit) {
+  World small;
+  const std::string tight = run_alone(small, 6);
   small.must(measured(tight, 0.8));
   EXPECT_EQ(small.core.jobs().at(tight).desired.at(Role::kRollout), 4);
   EXPECT_TRUE(small.core.jobs().at(tight).autoscaling.newest->at_limit);

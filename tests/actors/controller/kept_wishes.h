@@ -17,6 +17,10 @@ inline bool is_kept(const DurableState& reader, const Submit&, const std::string
 }
 inline bool is_kept(const DurableState& reader, const Scale& wish, const Nothing&) {
   const JobTaken* const job = reader.job(wish.scale.job);
+  if (wish.scale.automatic) {
+    const AllocationKept* const kept = reader.allocation(wish.scale.job);
+    return !kept || kept->automatic;  // null: the job is as it was submitted, or has left
+  }
   return !job || job->wanted.at(name(wish.scale.role)) == wish.scale.replicas;  // null: it has left
 }
 inline bool is_kept(const DurableState& reader, const Cancel& wish, const Nothing&) {

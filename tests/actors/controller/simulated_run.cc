@@ -302,6 +302,7 @@ JobShape shape_of(const SimulatedJob& job) {
                  .learner_ranks = job.learner_ranks,
                  .total_steps = job.exchange.budget.steps_total,
                  .staleness_bound = job.exchange.budget.max_staleness};
+  shape.autoscale = job.autoscale;
   for (const messages::Role& role : messages::kTrainingRoles)
     shape.per_rank[role] = scheduler::resources({.cpus = job.cpus_per_rank});
   if (job.counters > 0) {

@@ -37,6 +37,7 @@ struct SimulatedJob {
   std::uint64_t seed = 1;
   std::map<messages::Role, std::int32_t> replicas = {{messages::Role::kRollout, 3},
                                                      {messages::Role::kReward, 2}};
+  std::optional<scheduler::AutoscaleConfig> autoscale;  // of rollouts
   std::int32_t learner_ranks = 1;
   double cpus_per_rank = 1;
   std::int32_t counters = 0;  // actors of a user's own beside them (kUsersProgram)

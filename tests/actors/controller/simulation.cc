@@ -485,6 +485,20 @@ void SimulatedCluster::ask_program_later(const std::string& actor, const std::st
   (void)controller_.tell(actor::Ask<AskProgram>{{actor, body, timeout}, reply});
 }
 
+void SimulatedCluster::scale_later(const ScaleRole& wish,
+                                   std::function<void(const Result<Nothing>&)> done) {
+  const actor::ReplyTo<Nothing> reply(
+      [this, question = Scale{wish}, done = std::move(done)](const Result<Nothing>& answer) {
+        EXPECT_TRUE(!answer || is_kept(remembered_, question, *answer)) << "CC-6";
+        done(answer);
+      });
+  (void)controller_.tell(actor::Ask<Scale>{Scale{wish}, reply});
+}
+
+void SimulatedCluster::measure(const messages::FleetMeasured& figures) {
+  (void)controller_.tell(figures);
+}
+
 Result<std::string> SimulatedCluster::resume(std::shared_ptr<SimulatedRun> run) {
   JobShape shape = shape_of(run->job);
   run->epochs = std::make_shared<SimulatedEpochs>();  // incarnations and epochs begin anew

@@ -67,6 +67,10 @@ class SimulatedCluster {
   using Answered = std::function<void(const Result<messages::AskedJson>&)>;
   void ask_program_later(const std::string& actor, const std::string& body, Duration timeout,
                          Answered done);
+  // The same for a wish about the number of actors.
+  void scale_later(const ScaleRole& wish, std::function<void(const Result<Nothing>&)> done);
+  // Tells the controller this of a window of steps, as the job's exchange does.
+  void measure(const messages::FleetMeasured& figures);
   // Takes up a run that another cluster began; the versions it had published are kept or lost.
   Result<std::string> resume(std::shared_ptr<SimulatedRun> run);
   // Takes up what was restored, as a controller does at its start.

@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
+#include <memory>
+#include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -21,6 +24,8 @@ namespace {
 constexpr std::int32_t kCounters = 2;
 constexpr Duration kAskEvery = 150ms;
 constexpr Duration kAskTimeout = 2s;
+constexpr Duration kScaleEvery = 120ms;
+constexpr std::int32_t kRolloutsOfStorm = 3;
 // After the job's end: until what the faults left behind has ended too.
 constexpr Duration kCleanWithin = 2min;
 
@@ -76,6 +81,73 @@ class Questions {
   std::vector<int> answers_;
   std::map<std::string, std::int64_t> sent_;
   std::int64_t with_sum_ = 0;
+};
+
+// Changes the number of a job's rollouts over and over: figures of windows by which the job's
+// autoscale does, and users, who keep to its limits. The number never leaves them (AS-2), and one
+// that a user was promised stays until the next wish, whichever controller lives (CC-5, CC-6).
+class Scalings {
+ public:
+  Scalings(SimulatedCluster& cluster, std::string job, std::uint64_t seed)
+      : cluster_(cluster), job_(std::move(job)), rng_(derive_seed(seed, "scalings")) {}
+
+  void make_one_and_go_on() {
+    const std::shared_ptr<SimulatedRun> run = cluster_.run_of(job_);
+    if (cluster_.final(job_) || !run->job.autoscale) return;
+    look(*run->job.autoscale);
+    const std::int32_t number = static_cast<std::int32_t>(run->job.autoscale->min) +
+                                static_cast<std::int32_t>(rng_.below(kRolloutsOfStorm));
+    ScaleRole wish{.job = job_, .role = messages::Role::kRollout, .replicas = number};
+    wish.automatic = one_in(rng_, 2);
+    if (one_in(rng_, 4))
+      ask_for(wish);
+    else
+      cluster_.measure(figures(*run->job.autoscale));
+    auto& executor = cluster_.executor();
+    executor.at(executor.now() + kScaleEvery, [this] { make_one_and_go_on(); });
+  }
+  std::int64_t seen() const { return std::ssize(numbers_); }
+
+ private:
+  void ask_for(const ScaleRole& wish) {
+    promised_.reset();
+    const std::int64_t number = ++wishes_;
+    cluster_.scale_later(wish, [this, wish, number](const Result<Nothing>& answer) {
+      if (answer && number == wishes_ && !wish.automatic) promised_ = wish.replicas;
+    });
+  }
+  messages::FleetMeasured figures(const scheduler::AutoscaleConfig& config) {
+    messages::FleetMeasured measured{.job = job_};
+    measured.rates = {
+        .steps = config.window_steps,
+        .seconds = 20,
+        .rollouts = {{.actor = job_ + "/rollout/0", .tokens_per_s = 1000 * (1 + 9 * rng_.unit())}},
+        .step_seconds = 1,
+        .step_tokens = 1e4,
+        .completions_per_step = 16,
+        .trainer_idle_fraction = rng_.unit()};
+    if (one_in(rng_, 8)) measured.skipped_in_row = 1;
+    return measured;
+  }
+  // By the controller's journal, which its state equals at each check of the cluster.
+  void look(const scheduler::AutoscaleConfig& config) {
+    const JobTaken* const known = cluster_.remembered().job(job_);
+    if (!known) return;
+    const std::int32_t wanted = known->wanted.at(name(messages::Role::kRollout));
+    numbers_.insert(wanted);
+    EXPECT_GE(wanted, config.min) << "AS-2";
+    EXPECT_LE(wanted, config.max) << "AS-2";
+    if (promised_) {
+      EXPECT_EQ(wanted, *promised_) << "CC-6: a user's number gives way to autoscale";
+    }
+  }
+
+  SimulatedCluster& cluster_;
+  const std::string job_;
+  Rng rng_;
+  std::int64_t wishes_ = 0;
+  std::optional<std::int32_t> promised_;
+  std::set<std::int32_t> numbers_;  // of rollouts
 };
 
 // Lets the faults of a plan strike in their time.
@@ -145,6 +217,7 @@ void expect_nothing_left(SimulatedCluster& cluster) {
 SimulatedJob training_alone(SimulatedJob job) {
   job.replicas = {{messages::Role::kRollout, 1}, {messages::Role::kReward, 1}};
   job.learner_ranks = 1;
+  job.autoscale.reset();
   job.counters = 0;
   job.validation_prompts = 0;
   job.broadcasts.reset();
@@ -197,11 +270,18 @@ SimulatedJob storm_job(std::uint64_t seed) {
   SimulatedJob job = random_job(seed);
   Rng rng(derive_seed(seed, "storm"));
   job.exchange.budget.steps_total = 5 + static_cast<std::int64_t>(rng.below(6));
-  job.replicas = {{messages::Role::kRollout, 1 + static_cast<std::int32_t>(rng.below(3))},
-                  {messages::Role::kReward, 1 + static_cast<std::int32_t>(rng.below(2))}};
+  job.replicas = {
+      {messages::Role::kRollout, 1 + static_cast<std::int32_t>(rng.below(kRolloutsOfStorm))},
+      {messages::Role::kReward, 1 + static_cast<std::int32_t>(rng.below(2))}};
   job.validation_prompts = std::min(job.validation_prompts, 6);
   job.counters = kCounters;
   if (one_in(rng, 4)) job.weights_end_with_learner = true;
+  Rng of_autoscale(derive_seed(seed, "fleet"));  // the other seeds' runs are without its draws
+  if (one_in(of_autoscale, 4))
+    job.autoscale = {.min = 1,
+                     .max = kRolloutsOfStorm,
+                     .window_steps = 2,
+                     .cooldown = std::chrono::milliseconds(of_autoscale.below(1000))};
   return job;
 }
 
@@ -223,7 +303,9 @@ StormOutcome run_storm(std::uint64_t seed, const FaultPlan& plan, bool trace) {
   if (!job) return {};
   Questions questions(*cluster, *job, seed);
   Strikes strikes({*cluster, *job}, plan);
+  Scalings scalings(*cluster, *job, seed);
   questions.put_one_and_go_on();
+  scalings.make_one_and_go_on();
   run_to_end(*cluster, *job);
   if (trace)
     for (const std::string& line : cluster->trace()) std::printf("%s\n", line.c_str());
@@ -249,6 +331,7 @@ StormOutcome run_storm(std::uint64_t seed, const FaultPlan& plan, bool trace) {
           .asked = questions.asked(),
           .answered = questions.with_sum(),
           .trainings_compared = trainings_compared,
+          .rollout_numbers = scalings.seen(),
           .state = cluster->final_state(*job)};
 }
 

@@ -6,7 +6,8 @@
 // processes that physically live whenever one begins, LK-2 at each link. Once the faults are over:
 // the job ends (LG-6) with all steps trained, within the staleness bound, nothing is left running
 // (CC-4), and every question to a user's actor has had one answer, of an addition that was done at
-// most once. Under `fixed_lag` each step has left the weights that it leaves in a run which nothing
+// most once. The number of rollouts stays within the limits of the job's autoscale, and is the one
+// that a user was promised last (AS-2, CC-6). Under `fixed_lag` each step has left the weights that it leaves in a run which nothing
 // disturbs (FL-2).
 #pragma once
 
@@ -26,6 +27,7 @@ struct StormOutcome {
   std::array<std::uint64_t, kFaultKinds> struck = {};  // faults by kind that met a target
   std::int64_t asked = 0, answered = 0;                // questions; answers that are no errors
   std::int64_t trainings_compared = 0;                 // of steps, under fixed_lag (FL-2)
+  std::int64_t rollout_numbers = 0;                    // that were wanted in turn; 0: no autoscale
   std::string state;                                   // of the job in the end
 };
 
