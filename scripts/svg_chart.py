@@ -1,21 +1,23 @@
-"""A line chart as SVG: values from 0 to 1 over positions, with a legend on the right."""
+"""A line chart as SVG: values over positions, with a legend on the right."""
 
 WIDTH, HEIGHT = 560, 340
 LEFT, BOTTOM, TOP, RIGHT = 56, 44, 20, 110  # margins
 
 
 class Chart:
-    def __init__(self, ticks, x_label, y_label):
-        """`ticks` maps positions on the x axis, ascending, to labels; the axis ends with them."""
+    def __init__(self, ticks, x_label, y_label, highest=1, y_ticks=(0, 0.25, 0.5, 0.75, 1)):
+        """`ticks` maps positions on the x axis, ascending, to labels; the axis ends with them. Values go from 0
+        to `highest`."""
         positions = list(ticks)
         self.first, self.last = positions[0], positions[-1]
+        self.highest = highest
         self.legend_rows = 0
         self.parts = [
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" '
             'font-family="sans-serif" font-size="12">',
             f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>',
         ]
-        for tick in (0, 0.25, 0.5, 0.75, 1):
+        for tick in y_ticks:
             self.parts.append(f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{self.y(tick):.1f}" '
                               f'y2="{self.y(tick):.1f}" stroke="#ddd"/>')
             self.parts.append(f'<text x="{LEFT - 8}" y="{self.y(tick) + 4:.1f}" '
@@ -32,7 +34,7 @@ class Chart:
         return LEFT + (WIDTH - LEFT - RIGHT) * (position - self.first) / (self.last - self.first)
 
     def y(self, value):
-        return HEIGHT - BOTTOM - (HEIGHT - BOTTOM - TOP) * value
+        return HEIGHT - BOTTOM - (HEIGHT - BOTTOM - TOP) * value / self.highest
 
     def line(self, points, colour, width=2):
         """Through (position, value) pairs."""
@@ -54,3 +56,11 @@ class Chart:
 
     def text(self):
         return "\n".join([*self.parts, "</svg>"]) + "\n"
+
+
+def stacked(charts):
+    """The charts one below the other, as one picture."""
+    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT * len(charts)}">']
+    for row, chart in enumerate(charts):
+        parts.append(f'<g transform="translate(0 {HEIGHT * row})">\n{chart.text()}</g>')
+    return "\n".join([*parts, "</svg>"]) + "\n"

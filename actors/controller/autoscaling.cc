@@ -84,6 +84,7 @@ void take(Turn& turn, const messages::FleetMeasured& measured) {
   Autoscaling& autoscaling = job->autoscaling;
   scheduler::AutoscaleInput input{.rates = measured.rates,
                                   .overlaps = measured.overlaps,
+                                  .starved_fraction = measured.starved_fraction,
                                   .wanted = job->desired.at(Role::kRollout),
                                   .trainer = trainer_of(*job, measured, turn.now)};
   for (const auto& [name, actor] : job->actors)
@@ -92,7 +93,8 @@ void take(Turn& turn, const messages::FleetMeasured& measured) {
                         std::max<std::int64_t>(0, job->shape.autoscale->max - input.wanted));
   auto decision = autoscale(*job->shape.autoscale, autoscaling.state, input, turn.now);
   const bool changes = decision.hold == AutoscaleHold::kChanges && carry_out(turn, *job, decision);
-  autoscaling.state = after_window(autoscaling.state, input, decision, changes, turn.now);
+  autoscaling.state =
+      after_window(*job->shape.autoscale, autoscaling.state, input, decision, changes, turn.now);
   if (changes)
     keep_allocation(turn, *job);
   else

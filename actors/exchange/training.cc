@@ -131,13 +131,18 @@ void begin_lineage(Turn& turn, const messages::StepCommitted& committed, std::ui
 void tell_fleet(Turn& turn, const messages::StepReport& report) {
   const std::int64_t window = turn.config.fleet_window_steps;
   if (window == 0 || !turn.seen.fleet.ends_window(window)) return;
-  if (auto rates = turn.seen.fleet.rates(window))
-    turn.notify(messages::FleetMeasured{
-        .job = turn.config.job,
-        .rates = *std::move(rates),
-        .overlaps = turn.config.budget.max_staleness > 0,
-        .skipped_in_row = report.skipped_in_row,
-        .evaluation_fraction = turn.seen.fleet.evaluation_fraction(window)});
+  if (auto rates = turn.seen.fleet.rates(window)) {
+    const double step_seconds = rates->seconds / static_cast<double>(rates->steps);
+    const double starved = turn.seen.fleet.wait_seconds(
+        window)[static_cast<std::size_t>(scheduler::TrainerWait::kSamples)];
+    turn.notify(
+        messages::FleetMeasured{.job = turn.config.job,
+                                .rates = *std::move(rates),
+                                .overlaps = turn.config.budget.max_staleness > 0,
+                                .skipped_in_row = report.skipped_in_row,
+                                .evaluation_fraction = turn.seen.fleet.evaluation_fraction(window),
+                                .starved_fraction = starved / step_seconds});
+  }
 }
 
 // Carries out the consequences of a step's first commit: figures, the next checkpoint, the next

@@ -128,6 +128,8 @@ struct FleetMeasured {
   bool overlaps = true;              // rollouts generate while the learner trains
   std::uint64_t skipped_in_row = 0;  // as StepReport's, of the newest step
   double evaluation_fraction = 0;    // of the window, in which one was generated
+  // Of the window, in which the trainer waited and the rollouts had as much work as they take.
+  double starved_fraction = 0;
 };
 
 // The last message of an exchange.

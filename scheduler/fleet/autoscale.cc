@@ -20,6 +20,8 @@ constexpr double kToleranceInTurns = 0.25;
 constexpr double kPauseStall = 0.25;
 // An idle fraction that falls by less has not fallen.
 constexpr double kGainLeast = 0.02;
+// Rollouts that seem to deliver less of their engines' rates are not what holds the trainer up.
+constexpr double kDeliveredLeast = 0.2;
 
 std::string rounded(double amount) { return std::to_string(std::llround(amount)); }
 
@@ -53,10 +55,38 @@ std::optional<std::string> fault_of(const AutoscaleConfig& config, const Autosca
                  : std::optional("the window's rates are of no use: " + checked.error().message);
 }
 
-// Rollouts by which the trainer would be matched if each were so many times as fast as measured.
-std::int64_t matched_at(FleetModel model, double speed, double headroom) {
+// The same where each rollout is so many times as fast.
+FleetModel faster(FleetModel model, double speed) {
   for (double& rate : model.rollouts_per_s) rate *= speed;
-  return matched_rollouts(model, headroom);
+  return model;
+}
+
+// Rollouts by which the trainer would be matched if each were so many times as fast as measured.
+std::int64_t matched_at(const FleetModel& model, double speed, double headroom) {
+  return matched_rollouts(faster(model, speed), headroom);
+}
+
+// The trainer is idle for longer than its target, and for longer than by these rollouts.
+bool waits_for_something_else(const AutoscaleConfig& config, const AutoscaleInput& input,
+                              const FleetModel& model) {
+  return input.rates.trainer_idle_fraction >
+         std::max(config.target_trainer_idle,
+                  kTolerance + steady_state(model, input.wanted).trainer_idle_fraction);
+}
+
+// AutoscaleState::delivered after the window. Most of the idle time has to be waits for rollouts,
+// all of which are at work.
+double delivered(const AutoscaleConfig& config, const AutoscaleState& state,
+                 const AutoscaleInput& input) {
+  const FleetModel model = model_of(input.rates, input.overlaps);
+  const double idle = input.rates.trainer_idle_fraction;
+  if (!input.overlaps || input.up != input.wanted || input.starved_fraction < idle / 2 ||
+      input.starved_fraction <= config.target_trainer_idle ||
+      !waits_for_something_else(config, input, model))
+    return state.delivered;
+  const Rates rates = rates_of(model);
+  const double given = static_cast<double>(input.wanted) * rates.instance_per_s;
+  return std::clamp((1 - idle) * rates.consumed_per_s / given, kDeliveredLeast, 1.0);
 }
 
 class Decision {
@@ -70,8 +100,8 @@ class Decision {
         state_(state),
         input_(input),
         now_(now),
-        model_(model_of(input.rates, input.overlaps)),
-        matched_(matched_rollouts(model_, config.headroom)) {}
+        model_(faster(model_of(input.rates, input.overlaps), delivered(config, state, input))),
+        matched_(matched()) {}
 
   AutoscaleDecision made() const {
     AutoscaleDecision decision = decided();
@@ -89,7 +119,7 @@ class Decision {
     if (wanted < config_.min) return more(config_.min, "outside of " + range());
     if (idle() > config_.target_trainer_idle && wanted < matched_) return raise();
     if (matched_ < wanted) return lower();
-    if (waits_for_something_else()) return hold(kOtherCause, other_cause());
+    if (waits()) return hold(kOtherCause, other_cause());
     return hold(kWithinTolerance, would_match());
   }
 
@@ -129,15 +159,16 @@ class Decision {
   // Where the rollouts that would be left are slower than the mean, more of them are left.
   AutoscaleDecision lower() const {
     const std::int64_t wanted = input_.wanted;
-    if (waits_for_something_else()) return hold(kOtherCause, other_cause());
-    if (matched_at(model_, 1 - tolerance(), config_.headroom) >= wanted)
+    if (waits()) return hold(kOtherCause, other_cause());
+    if (!fewer_run_faster() && matched_at(model_, 1 - tolerance(), config_.headroom) >= wanted)
       return hold(kWithinTolerance, would_match());
     if (wanted == config_.min)
       return hold(kAtLimit, would_match() + ", and min is " + rounded(wanted));
     if (!state_.matched) return hold(kOneWindow, would_match() + " by this window alone");
     std::int64_t least = std::max({matched_, *state_.matched, config_.min});
     while (input_.overlaps && least < wanted &&
-           steady_state(model_, least).trainer_idle_fraction > config_.target_trainer_idle)
+           steady_state(faster(model_, speed_of(least)), least).trainer_idle_fraction >
+               config_.target_trainer_idle)
       ++least;
     if (least >= wanted) return hold(kOneWindow, would_match() + " by this window alone");
     return change(least, would_match());
@@ -156,20 +187,45 @@ class Decision {
     return {.hold = why, .wanted = input_.wanted, .reason = measurement() + ", " + words};
   }
 
+  // How much faster each of so many rollouts would be, which run the sequences of all: a step of
+  // their engines takes a part that is fixed, and one for each sequence.
+  double speed_of(std::int64_t rollouts) const {
+    const StepCosts& engine = input_.rates.engine;
+    if (!(engine.step_s > 0) || !(engine.sequence_s >= 0) || rollouts >= input_.wanted) return 1;
+    double rate = 0;  // of the mean engine at work
+    for (const RolloutRate& one : input_.rates.rollouts)
+      rate += one.tokens_per_s / static_cast<double>(input_.rates.rollouts.size());
+    const double of_sequences = std::min(1.0, rate * engine.sequence_s);
+    const auto now = static_cast<double>(input_.wanted), then = static_cast<double>(rollouts);
+    return now / (then * (1 - of_sequences) + now * of_sequences);
+  }
+  bool fewer_run_faster() const { return matched_ < matched_rollouts(model_, config_.headroom); }
+  // Would match the trainer. Fewer than there are have to do so by a tenth less, and while the
+  // trainer takes as much, not to be as few as were too few.
+  std::int64_t matched() const {
+    const std::int64_t by_rates = matched_rollouts(model_, config_.headroom);
+    if (!input_.overlaps || idle() > config_.target_trainer_idle) return by_rates;
+    const auto suffice = [&](std::int64_t rollouts) {
+      return matched_at(model_, (1 - kTolerance) * speed_of(rollouts), config_.headroom) <=
+             rollouts;
+    };
+    const auto& raised = state_.raised;
+    const bool as_before =
+        raised && rates_of(model_).consumed_per_s > (1 - kTolerance) * raised->consumed_per_s;
+    std::int64_t fewest = std::min(by_rates, input_.wanted);
+    while (fewest > (as_before ? raised->rollouts + 1 : 1) && suffice(fewest - 1)) --fewest;
+    return fewest < input_.wanted ? std::min(fewest, by_rates) : by_rates;
+  }
   bool no_gain() const {
     if (!state_.raised || !state_.change || state_.change->direction != Direction::kUp)
       return false;
     const AutoscaleState::Raised& before = *state_.raised;
     return idle() > before.trainer_idle - kGainLeast &&
-           rates_of(model_).instance_per_s < (1 - kTolerance) * before.instance_per_s &&
+           rates_of(model_of(input_.rates, input_.overlaps)).instance_per_s <
+               (1 - kTolerance) * before.instance_per_s &&
            model_.step_tokens < (1 + kTolerance) * before.step_tokens;
   }
-  // The trainer is idle for longer than its target, and for longer than by these rollouts.
-  bool waits_for_something_else() const {
-    return idle() >
-           std::max(config_.target_trainer_idle,
-                    kTolerance + steady_state(model_, input_.wanted).trainer_idle_fraction);
-  }
+  bool waits() const { return waits_for_something_else(config_, input_, model_); }
   std::string other_cause() const { return would_match() + ": it is not for want of rollouts"; }
   SteadyState without_pauses() const {
     FleetModel model = model_;
@@ -221,22 +277,25 @@ AutoscaleDecision autoscale(const AutoscaleConfig& config, const AutoscaleState&
   return Decision(config, state, input, now).made();
 }
 
-AutoscaleState after_window(AutoscaleState state, const AutoscaleInput& input,
-                            const AutoscaleDecision& decision, bool carried_out, Time now) {
+AutoscaleState after_window(const AutoscaleConfig& config, AutoscaleState state,
+                            const AutoscaleInput& input, const AutoscaleDecision& decision,
+                            bool carried_out, Time now) {
   using enum AutoscaleHold;
   // A window says something of the next where more or fewer rollouts would match.
   const bool says = decision.hold == kChanges || decision.hold == kOneWindow ||
                     decision.hold == kCoolingDown || decision.hold == kAtLimit;
   state.matched = says ? decision.matched : std::nullopt;
+  if (decision.matched) state.delivered = delivered(config, state, input);
   if (!carried_out || decision.hold != kChanges) return state;
   const bool up = decision.wanted > input.wanted;
   state.change = {now, up ? AutoscaleState::Direction::kUp : AutoscaleState::Direction::kDown};
-  state.raised.reset();
-  if (up)
-    state.raised = {
-        .trainer_idle = input.rates.trainer_idle_fraction,
-        .instance_per_s = rates_of(model_of(input.rates, input.overlaps)).instance_per_s,
-        .step_tokens = input.rates.step_tokens};
+  if (!up) return state;
+  const Rates rates = rates_of(model_of(input.rates, input.overlaps));
+  state.raised = {.rollouts = input.wanted,
+                  .trainer_idle = input.rates.trainer_idle_fraction,
+                  .instance_per_s = rates.instance_per_s,
+                  .step_tokens = input.rates.step_tokens,
+                  .consumed_per_s = rates.consumed_per_s};
   return state;
 }
 

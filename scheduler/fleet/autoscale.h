@@ -6,10 +6,13 @@
 //
 // The number stays where it is within tolerance. It rises where the trainer was idle for longer
 // than its target and the rates, a tenth in its favour, still say that more rollouts would match.
-// It falls where two windows in a row, a tenth against it, say that fewer would do; where nothing
-// overlaps and the trainer always waits, it rises by two windows as well, and with a wider
-// tolerance. Rates are those of engines at work, so that a window in which rollouts came or went
-// tells as much as another.
+// It falls where two windows in a row, a tenth against it, say that fewer
+// would do; where nothing overlaps and the trainer always waits, it rises by two windows as well,
+// and with a wider tolerance. Rates are those of engines at work, so that a window in which
+// rollouts came or went tells as much as another. Where the trainer waits although the rollouts
+// have all the work that they take, they deliver less than their engines' rates, and these are
+// lowered to what was delivered. Rollouts that are too many run few sequences each, and so are
+// slow: how fast fewer of them would be follows from the costs of an engine's step.
 //
 //   AS-1  Within `cooldown` of a change there is none in the other direction.
 //   AS-2  No change leaves [min, max], and none asks for more rollouts than find room.
@@ -55,7 +58,10 @@ inline constexpr double kEvaluationStall = 0.25;
 // Figures of one window, and the fleet at its end.
 struct AutoscaleInput {
   FleetRates rates;
-  bool overlaps = true;     // FleetModel::overlaps
+  bool overlaps = true;  // FleetModel::overlaps
+  // The share of the window in which the trainer waited and the rollouts had as much work as they
+  // take: these waits are for want of rollouts, whatever the rates say.
+  double starved_fraction = 0;
   std::int64_t wanted = 1;  // rollouts that the job is to have; > 0
   std::int64_t up = 0;      // of them at work
   std::int64_t room = 0;    // rollouts beside them that would find a place now
@@ -110,18 +116,23 @@ struct AutoscaleState {
   std::optional<Change> change;  // the newest one
   // By the window before, where it was not within tolerance.
   std::optional<std::int64_t> matched;
-  // The figures by which the number was last raised.
+  // The figures by which the number was last raised from `rollouts`, which were too few.
   struct Raised {
-    double trainer_idle = 0, instance_per_s = 0, step_tokens = 0;
+    std::int64_t rollouts = 0;
+    double trainer_idle = 0, instance_per_s = 0, step_tokens = 0, consumed_per_s = 0;
   };
   std::optional<Raised> raised;
+  // What rollouts deliver, per what their engines give while they are at work: measured whenever
+  // the trainer waits for rollouts that have all the work that they take.
+  double delivered = 1;
 };
 
 AutoscaleDecision autoscale(const AutoscaleConfig& config, const AutoscaleState& state,
                             const AutoscaleInput& input, Time now);
 // The state after the window. `carried_out`: the change was made; false where something refused it,
 // and where there was none.
-AutoscaleState after_window(AutoscaleState state, const AutoscaleInput& input,
-                            const AutoscaleDecision& decision, bool carried_out, Time now);
+AutoscaleState after_window(const AutoscaleConfig& config, AutoscaleState state,
+                            const AutoscaleInput& input, const AutoscaleDecision& decision,
+                            bool carried_out, Time now);
 
 }  // namespace tandem::scheduler

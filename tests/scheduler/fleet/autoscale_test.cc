@@ -54,7 +54,7 @@ TEST(Autoscale, TooFewRolloutsBecomeTheMatchedNumber) {
 TEST(Autoscale, TooManyBecomeFewerAfterTwoWindowsThatSaySo) {
   const AutoscaleDecision first = decide(job_of(20));
   EXPECT_EQ(first.hold, Hold::kOneWindow);
-  const AutoscaleState state = after_window({}, job_of(20), first, false, Time{});
+  const AutoscaleState state = after_window(kConfig, {}, job_of(20), first, false, Time{});
   const AutoscaleDecision second = decide(job_of(20), state);
   EXPECT_EQ(second.hold, Hold::kChanges);
   EXPECT_EQ(second.wanted, 13);
@@ -178,7 +178,7 @@ TEST(Autoscale, RolloutsThatOnlySlowEachOtherAreNotAddedForEver) {
     const AutoscaleInput input = job_of(rollouts, 2.0 / static_cast<double>(rollouts));
     const Time now = Time{} + window * 10min;
     decision = autoscale(kConfig, state, input, now);
-    state = after_window(state, input, decision, decision.hold == Hold::kChanges, now);
+    state = after_window(kConfig, state, input, decision, decision.hold == Hold::kChanges, now);
     rollouts = decision.wanted;
   }
   EXPECT_EQ(rollouts, 13) << decision.reason;
@@ -201,12 +201,19 @@ class Plant {
   double tokens = 1536;  // of a completion
   double per_token_s = 20.0 / (512 * 1536.0);
   double pause = 0, noise = 0;  // of each rate, as a standard deviation
+  // Of its engines' rates, while they are at work, so much reaches the trainer.
+  double delivered = 1;
+  // Where a step takes time: that of an engine, of each of its sequences, and how many sequences
+  // all rollouts run together. The speed is what follows from them.
+  StepCosts engine;
+  double sequences = 0;
   bool overlaps = true;
   std::int64_t room = 1000;
   TrainerHealth trainer = TrainerHealth::kHealthy;
 
   // One window with the lengths and rates as they are.
   AutoscaleDecision window() {
+    if (engine.step_s > 0) speed = speed_of(rollouts_);
     FleetRates rates{.steps = config_.window_steps,
                      .seconds = 0,
                      .rollouts = {},
@@ -218,7 +225,10 @@ class Plant {
       rates.rollouts.push_back({.actor = "rollout/" + std::to_string(i),
                                 .tokens_per_s = speed * drawn(),
                                 .install_fraction = pause});
-    const SteadyState steady = steady_state(model_of(rates, overlaps), rollouts_);
+    rates.engine = engine;
+    FleetModel model = model_of(rates, overlaps);
+    for (double& rate : model.rollouts_per_s) rate *= delivered;
+    const SteadyState steady = steady_state(model, rollouts_);
     rates.trainer_idle_fraction =
         std::clamp(steady.trainer_idle_fraction + noise * rng_.normal() / 2, 0.0, 1.0);
     rates.rollout_idle_fraction = steady.rollout_idle_fraction;
@@ -227,18 +237,23 @@ class Plant {
         now_ + std::chrono::duration_cast<Duration>(std::chrono::duration<double>(rates.seconds));
     const AutoscaleInput input{.rates = rates,
                                .overlaps = overlaps,
+                               .starved_fraction = 0.9 * rates.trainer_idle_fraction,
                                .wanted = rollouts_,
                                .up = rollouts_,
                                .room = std::max<std::int64_t>(0, room - rollouts_),
                                .trainer = trainer};
     const AutoscaleDecision decision = autoscale(config_, state_, input, now_);
-    state_ = after_window(state_, input, decision, true, now_);
+    state_ = after_window(config_, state_, input, decision, true, now_);
     if (decision.wanted != rollouts_) changes.push_back({now_, rollouts_, decision.wanted});
     rollouts_ = decision.wanted;
     return decision;
   }
   std::int64_t rollouts() const { return rollouts_; }
   Time now() const { return now_; }
+  double speed_of(std::int64_t rollouts) const {
+    const double each = sequences / static_cast<double>(rollouts);
+    return each / (engine.step_s + engine.sequence_s * each);
+  }
   // With which the trainer would be matched without noise.
   double load() const { return 1 / per_token_s / (speed * (1 - pause) / 1.025 * config_.headroom); }
   std::vector<Change> changes;
@@ -340,6 +355,62 @@ TEST(Autoscale, AStepChangeOfLengthsIsFollowedWithinTwoWindows_AS5) {
       EXPECT_LE(plant.reversals(there), 1);
       EXPECT_LE(plant.changes.size(), there + 2) << "the rest is tolerance";
     }
+  }
+}
+
+// Too many rollouts run few sequences each and are slow for that alone: so many would always match.
+TEST(Autoscale, AnOversizedStartIsLoweredWhereTheFixedPartOfAStepDominates) {
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Rng rng(seed);
+    const std::int64_t fit = 1 + static_cast<std::int64_t>(rng.below(10));
+    Plant plant(seed, {.min = 1, .max = 64, .cooldown = 60s},
+                fit + 1 + static_cast<std::int64_t>(rng.below(30)));
+    plant.engine = {.step_s = 0.01, .sequence_s = 0.01 * rng.unit() / 16};
+    plant.sequences = 16 * static_cast<double>(fit);
+    // `fit` rollouts give what the trainer takes, with the headroom and the tolerance.
+    plant.per_token_s = 1.2 / (0.8 * static_cast<double>(fit) * plant.speed_of(fit));
+    plant.noise = 0.01;
+    for (int i = 0; i < 6; ++i) plant.window();
+    EXPECT_LE(static_cast<double>(plant.rollouts()), 1.25 * static_cast<double>(fit) + 1);
+    for (int i = 0; i < 30; ++i) plant.window();
+    const double given = static_cast<double>(plant.rollouts()) * plant.speed_of(plant.rollouts());
+    EXPECT_GE(given, 1 / plant.per_token_s) << "the trainer waits";
+    EXPECT_LE(plant.reversals(0), 1);
+    EXPECT_LE(plant.changes.size(), 4U);
+  }
+}
+
+// The engines' rates alone would say that there are enough.
+TEST(Autoscale, RolloutsThatDeliverLessThanTheirEnginesAreAddedWhereTheTrainerWaitsForThem) {
+  AutoscaleInput input = job_of(13);
+  input.rates.trainer_idle_fraction = 0.3;
+  input.starved_fraction = 0.28;
+  const AutoscaleDecision decision = decide(input);
+  EXPECT_EQ(decision.hold, Hold::kChanges) << decision.reason;
+  EXPECT_EQ(decision.wanted, 24);  // 13 / (0.7 · 0.8), rounded up
+  input.starved_fraction = 0.1;
+  EXPECT_EQ(decide(input).hold, Hold::kOtherCause);
+  input.starved_fraction = 0.28;
+  input.up = 12;
+  EXPECT_EQ(decide(input).hold, Hold::kOtherCause) << "the one that is not up explains it";
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Rng rng(seed);
+    Plant plant(seed, {.min = 1, .max = 100, .cooldown = 60s},
+                1 + static_cast<std::int64_t>(rng.below(20)));
+    plant.delivered = 0.4 + 0.6 * rng.unit();
+    plant.noise = 0.02;
+    const double needed = plant.load() * 0.8 / plant.delivered;  // without headroom
+    for (int i = 0; i < 60; ++i) plant.window();
+    EXPECT_GE(static_cast<double>(plant.rollouts()), 0.85 * needed);
+    EXPECT_LE(static_cast<double>(plant.rollouts()), 1.5 * needed + 1);
+    EXPECT_LE(plant.reversals(0), 2) << "an overshoot by noise";
+    // Shorter completions need fewer again.
+    plant.tokens /= 2;
+    plant.speed *= 2;
+    for (int i = 0; i < 4; ++i) plant.window();
+    EXPECT_LE(static_cast<double>(plant.rollouts()), 0.8 * needed + 1);
   }
 }
 
