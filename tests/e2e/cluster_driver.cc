@@ -194,6 +194,18 @@ nlohmann::json Home::json(Words words) const {
   return value;
 }
 
+std::set<std::string> Home::steps_in_timeline(const std::string& job) const {
+  const Finished done = run({"timeline", job, "-o", "-"});
+  EXPECT_EQ(done.code, 0) << done.err;
+  const auto trace = parse_json(done.out);
+  EXPECT_TRUE(trace.is_object()) << done.out.substr(0, 1000);
+  std::set<std::string> steps;
+  if (trace.is_object())
+    for (const nlohmann::json& event : trace["traceEvents"])
+      if (event["ph"] == "X" && event["cat"] == "train") steps.insert(event["name"]);
+  return steps;
+}
+
 nlohmann::json Home::train(const std::string& job, const Words& words) const {
   const Finished done = run(Words{"run"} + words);
   EXPECT_EQ(done.code, 0) << done.text();

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -77,6 +78,8 @@ class Home {
   Process start_program(const Words& argv) const;  // any program, in the same surroundings
   // The JSON that `tandem WORDS… -o json` prints; fails unless it is valid and the exit code is 0.
   nlohmann::json json(Words words) const;
+  // The learner's spans ("step 1" …) of the run's trace, which `tandem timeline` has to make.
+  std::set<std::string> steps_in_timeline(const std::string& job) const;
 
   // Starts, follows and expects success; its result.json. The job's id is `job`.
   nlohmann::json train(const std::string& job, const Words& words) const;

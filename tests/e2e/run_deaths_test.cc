@@ -262,10 +262,12 @@ TEST(RunDeaths, NothingIsLeftOfARunThatIsKilled_RN1) {
     kill(node_before, SIGKILL);
     ASSERT_TRUE(eventually([&] { return node(home) != 0 && node(home) != node_before; }));
     ASSERT_TRUE(it.goes_on());
+    EXPECT_FALSE(home.steps_in_timeline(kSmallId).empty()) << "of a run that goes on";
     it.run.signal(signal);
     EXPECT_EQ(it.run.wait().code, 128 + signal);
     home.expect_nothing_left();
     EXPECT_TRUE(eventually([&] { return clusters(home).empty(); }));
+    EXPECT_FALSE(home.steps_in_timeline(kSmallId).empty()) << "of a run that was killed";
     EXPECT_FALSE(fs::exists(home.run_dir(kSmallId) / "result.json"));
   }
 }

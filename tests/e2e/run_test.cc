@@ -105,6 +105,9 @@ TEST(Run, LeavesEverythingThatTheContractNames) {
   EXPECT_NE(said_of_actors.find(std::string(kSmallId) + "/rollout/0"), std::string::npos)
       << "its controller's events stay: " << said_of_actors;
 
+  const auto shown = home.steps_in_timeline(kSmallId);
+  for (int step = 1; step <= kRunSteps; ++step)
+    EXPECT_TRUE(shown.contains("step " + std::to_string(step))) << step;
   const Finished said = home.run({"generate", (run / "checkpoints/step-20").string(), "12+34="});
   EXPECT_EQ(said.code, 0) << said.text();
   EXPECT_FALSE(home.json({"samples", run.string()}).empty());

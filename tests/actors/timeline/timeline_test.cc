@@ -249,37 +249,6 @@ std::vector<JournalEntry> random_journal(std::uint64_t seed, int turns) {
   return entries;
 }
 
-void expect_orderly(const Traced& traced) {
-  std::map<std::pair<std::int64_t, std::int64_t>, TraceTime> ended;
-  std::map<std::string, TraceTime> counted;
-  std::map<std::uint64_t, std::vector<const TraceEvent*>> open;
-  std::map<std::uint64_t, TraceTime> reached;
-  for (const TraceEvent& event : traced.events) {
-    if (event.phase == TracePhase::kMetadata) continue;
-    ASSERT_GE(event.at + traced.zero, traced.range.first) << "TL-1: " << event.name;
-    ASSERT_LE(event.at + event.lasts + traced.zero, traced.range.last) << "TL-1: " << event.name;
-    ASSERT_GE(event.lasts, 0);
-    if (event.phase == TracePhase::kSpan) {
-      TraceTime& last = ended[{event.row.process, event.row.thread}];
-      ASSERT_GE(event.at, last) << "TL-2: " << event.name << " in row " << event.row.thread;
-      last = event.at + event.lasts;
-    } else if (event.phase == TracePhase::kCounter) {
-      ASSERT_GE(event.at, std::exchange(counted[event.name], event.at));
-    } else if (event.phase == TracePhase::kBegin || event.phase == TracePhase::kEnd) {
-      ASSERT_GE(event.at, std::exchange(reached[event.id], event.at)) << "TL-3";
-      auto& stack = open[event.id];
-      if (event.phase == TracePhase::kBegin) {
-        stack.push_back(&event);
-      } else {
-        ASSERT_FALSE(stack.empty()) << "TL-3: an end without begin";
-        ASSERT_EQ(stack.back()->name, event.name) << "TL-3";
-        stack.pop_back();
-      }
-    }
-  }
-  for (const auto& [id, stack] : open) ASSERT_TRUE(stack.empty()) << "TL-3: group " << id;
-}
-
 TEST(TimelineTest, RandomRunsAreOrderly_TL1_TL2_TL3) {
   for_seeds(60, [](std::uint64_t seed) {
     const std::vector<JournalEntry> entries = random_journal(seed, 60);
