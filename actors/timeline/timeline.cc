@@ -180,8 +180,7 @@ void Timeline::put_out_install(const Install& install, TraceArguments facts,
   last = install.at;
 }
 
-// Where the journal has no pause of an install, it is drawn by the mean that the next step's figures
-// tell.
+// An install whose pause the journal lacks is drawn by the mean that the next step's figures tell.
 void Timeline::put_out_installs(std::optional<double> pause_s) {
   for (const Install& install : std::exchange(installs_, {}))
     put_out_install(

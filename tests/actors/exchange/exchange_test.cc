@@ -28,25 +28,6 @@ TEST(Exchange, LeasesOnlyToRolloutsWithTrainedWeights) {
   EXPECT_EQ(stage.assigned().size(), 12u);  // (p + L + 1) B
 }
 
-// The pause comes before the install that ends it, and an absurd one is cut to an hour.
-TEST(Exchange, AnInstallsPauseIsJournalledAsTheRolloutMeasuredIt) {
-  Stage stage;
-  stage.begin();  // with an install without a pause
-  for (const double seconds : {0.25, 1e12})
-    stage.tell(messages::Installed{.from = kRollout,
-                                   .version = PolicyVersion{0},
-                                   .seconds = seconds,
-                                   .checksum = Stage::checksum_of(PolicyVersion{0})});
-  std::vector<std::string> told;
-  for (const auto& entry : stage.record.entries) {
-    if (const auto* paused = std::get_if<InstallPaused>(&entry.event))
-      told.push_back("paused " + std::to_string(paused->seconds));
-    if (std::holds_alternative<VersionInstalled>(entry.event)) told.push_back("installed");
-  }
-  EXPECT_EQ(told, (std::vector<std::string>{"installed", "paused 0.250000", "installed",
-                                            "paused 3600.000000", "installed"}));
-}
-
 TEST(Exchange, DeadLivesAreNotGivenWorkHoweverLateTheySpeak) {
   Stage stage;
   stage.begin();

@@ -69,8 +69,8 @@ TEST(Forecast, OnPolicyEachRolloutHasItsShare) {
   EXPECT_EQ(of.tokens_trained, 50 * 8 * 100);
 }
 
-// A rollout that installs each version half a second later than the other delays no step by more than
-// the wait (LL-3).
+// A rollout that installs each version half a second later than the other delays no step by more
+// than the wait (LL-3).
 TEST(Forecast, OnPolicyARolloutThatInstallsLateHoldsUpNoOther) {
   ForecastConfig config = small(0, 2);
   config.rollouts = {{.sequence_s = 0.01}, {.sequence_s = 0.01, .fetch_s = 0.5}};

@@ -156,10 +156,9 @@ class MadeRun {
     }
     ++step_;
     ++committed_;
-    const ActorId installs = rollout(rng_.below(shape_.rollouts));
-    const PolicyVersion version{step_};
-    if (step_ % 3 != 0) record(exchange::InstallPaused{installs, version, 0.002});
-    record(exchange::VersionInstalled{installs, version});
+    const ActorId who = rollout(rng_.below(shape_.rollouts));
+    if (step_ % 3 != 0) record(exchange::InstallPaused{who, PolicyVersion{step_}, 0.002});
+    record(exchange::VersionInstalled{who, PolicyVersion{step_}});
     if (step_ % 8 != 0) return;
     record(exchange::CheckpointAsked{StepId{step_}});
     record(exchange::CheckpointKept{StepId{step_}, "", ""});
@@ -168,12 +167,11 @@ class MadeRun {
 
   void evaluate() {
     const messages::EvaluationId id{++evaluation_};
-    record(
-        exchange::EvaluationBegan{id, exchange::EvaluationKind::kPeriodic, PolicyVersion{step_}});
+    using exchange::EvaluationKind::kPeriodic;
+    record(exchange::EvaluationBegan{id, kPeriodic, PolicyVersion{step_}});
     now_ += 5;
     if (one_in(4)) return;  // it never ends
-    record(exchange::EvaluationEnded{
-        id, exchange::EvaluationKind::kPeriodic, PolicyVersion{step_}, {}, {}});
+    record(exchange::EvaluationEnded{id, kPeriodic, PolicyVersion{step_}, {}, {}});
   }
 
   void fault() {

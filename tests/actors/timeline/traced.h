@@ -43,7 +43,8 @@ inline Result<Traced> trace_of(const std::vector<exchange::JournalEntry>& entrie
   return traced;
 }
 
-// Spans of a row follow each other (TL-2), asynchronous ones are nested (TL-3), all is in range (TL-1).
+// Spans of a row follow each other (TL-2), asynchronous ones are nested (TL-3), and all lie in the
+// range (TL-1).
 inline void expect_orderly(const Traced& traced) {
   std::map<std::pair<std::int64_t, std::int64_t>, TraceTime> ended;
   std::map<std::string, TraceTime> counted;
