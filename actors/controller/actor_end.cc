@@ -128,11 +128,13 @@ void move(Turn& turn, ActorRecord& actor, const Reason& why, std::optional<Time>
 
 void replace_preempted(Turn& turn, ActorRecord& actor) {
   std::optional<Time> until;
+  Reason why = scheduler::Preempted{};
   if (!actor.ready_since || turn.now - *actor.ready_since < kPreemptedEarly) {
     until = turn.now + kPreemptedPause;
+    why = scheduler::PreemptedSoon{*until};
     turn.announce(actor, "was ready for less than a minute: it starts again in 15 s");
   }
-  move(turn, actor, scheduler::Preempted{}, until);
+  move(turn, actor, why, until);
 }
 
 // Nobody here has told it to end, and it has met no failure: it ended by a signal, by its own exit

@@ -103,6 +103,7 @@ void take(Turn& turn, const messages::FleetMeasured& measured) {
 }
 
 Result<void> may_autoscale(const JobRecord& job, const Role& role) {
+  if (!has_role(job.shape, role)) return replicas_asked(job.shape, role, "auto").error();
   if (role != Role::kRollout)
     return Error{ErrorCode::kInvalid,
                  "only rollouts can be scaled automatically, not " + name(role), "",

@@ -14,8 +14,8 @@ namespace tandem::controller {
 
 void take(Turn& turn, const messages::FleetMeasured& measured);
 
-// Whether a user may let the job choose. kInvalid for another role than the rollouts, and for a job
-// without pools.rollout.autoscale.
+// Whether a user may let the job choose. kInvalid for a role that it does not have, for another one
+// than the rollouts, and for a job without pools.rollout.autoscale.
 Result<void> may_autoscale(const JobRecord& job, const messages::Role& role);
 // The user does, where that may be.
 Result<void> let_autoscale(Turn& turn, JobRecord& job, const messages::Role& role);

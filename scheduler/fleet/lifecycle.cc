@@ -201,6 +201,10 @@ struct Describe {
   Words operator()(const Preempted&) const {
     return {"Preempted", "preempted: it was ended from outside, and starts again"};
   }
+  Words operator()(const PreemptedSoon& r) const {
+    return {"Preempted",
+            "preempted soon after it was ready: starts again in " + seconds_until(r.until, now)};
+  }
   Words operator()(const SpawnFailed& r) const {
     return {"SpawnFailed", "its process could not be started: " + r.what};
   }

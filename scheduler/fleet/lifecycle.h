@@ -150,6 +150,10 @@ struct NodeDrained {
   std::string node;
 };
 struct Preempted {};  // its machine was taken, or may be
+// Likewise, soon after it was ready: it starts again after a pause. Shown as Preempted.
+struct PreemptedSoon {
+  Time until;
+};
 // The agent could not start a process.
 struct SpawnFailed {
   std::string what;
@@ -225,7 +229,7 @@ using Reason =
                  NodeLost, GangMemberDied, RestartsExhausted, ScaleDown, Completed, CancelledByUser,
                  JobEnded, JobFailed, WaitingForProgram, Finished, StartingVerifier,
                  WaitingForNodes, NodeDrained, Returning, AgentLost, FormerEnding,
-                 WaitingForJournal, WaitingForDisk, Preempted>;
+                 WaitingForJournal, WaitingForDisk, Preempted, PreemptedSoon>;
 
 const char* reason_name(const Reason& reason);  // CamelCase, stable for users: "WaitingForCapacity"
 // The reason in words: one sentence without a final full stop. Times in it are relative to `now`.

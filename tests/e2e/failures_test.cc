@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -155,6 +156,57 @@ TEST(Failures, TwoKillsInARowDoNotEndTheJobAndTheLogsTellTheLife) {  // RB-6
   for (const char* event : {"event=rank_started", "model=", "event=learner_up", "event=trained",
                             "event=checkpoint_saved", "event=learner_ended"})
     EXPECT_NE(learners.find(event), std::string::npos) << event << "\n" << learners;
+}
+
+bool event_says(const Home& home, const std::string& subject, const std::string& words) {
+  for (const json& event : home.json({"events", "-j", kSmallId}))
+    if (event["subject"] == subject &&
+        event["message"].get<std::string>().find(words) != std::string::npos)
+      return true;
+  return false;
+}
+
+TEST(Failures, ARolloutThatMayBePreemptedHandsItsGroupsBackOnASignalAndALearnerDies) {
+  const Home home;
+  home.up();
+  const Finished submitted = home.run(
+      Words{"submit"} + small_job(40, {"rollout.replicas=2", "pools.rollout.preemptible=true"}) +
+      held(home, 10));
+  ASSERT_EQ(submitted.code, 0) << submitted.text();
+  for (const char* name : {"learner/0", "rollout/0", "rollout/1"})
+    ASSERT_TRUE(eventually([&] { return actor(home, name)["state"] == "Ready"; })) << name;
+  const json before = actor(home, "rollout/1"), learner = actor(home, "learner/0");
+  ASSERT_EQ(kill(before["pid"].get<pid_t>(), SIGTERM), 0);
+  json pause;
+  EXPECT_TRUE(eventually([&] {
+    pause = actor(home, "rollout/1");
+    return pause["state"] == "Backoff";
+  })) << pause;
+  EXPECT_EQ(pause["reason"], "Preempted");
+  EXPECT_NE(pause["message"].get<std::string>().find("starts again in"), std::string::npos)
+      << pause;
+  EXPECT_NE(home.run({"describe", "rollout/1"}).out.find("starts again in"), std::string::npos);
+  EXPECT_TRUE(event_says(home, before["name"], "is preempted"));
+  EXPECT_TRUE(eventually([&] {
+    const json now = actor(home, "rollout/1");
+    return now["state"] == "Ready" && now["incarnation"] > before["incarnation"];
+  }));
+  EXPECT_EQ(actor(home, "rollout/1")["restarts"], 0);
+  EXPECT_EQ(actor(home, "learner/0")["incarnation"], learner["incarnation"]);
+
+  ASSERT_EQ(kill(learner["pid"].get<pid_t>(), SIGTERM), 0);
+  EXPECT_TRUE(eventually([&] {
+    const json now = actor(home, "learner/0");
+    return now["state"] == "Ready" && now["incarnation"] > learner["incarnation"];
+  }));
+  EXPECT_EQ(actor(home, "learner/0")["restarts"], 1) << "the learner is never preempted";
+  let_go(home);
+  const Finished waited = home.run({"wait", kSmallId, "--for", "Succeeded", "--timeout", "90s"});
+  EXPECT_EQ(waited.code, 0) << waited.text();
+  const json result = home.result_of(kSmallId);
+  expect_ledger_balances(home.run_dir(kSmallId), result);
+  home.down();
+  home.expect_nothing_left();
 }
 
 }  // namespace

@@ -83,7 +83,7 @@ class Run:
         self.trains = trains
         self.created, self.message = created, message
         self.started = time.time()
-        self.rollouts = 48
+        self.rollouts, self.autoscaled = 48, True
 
     @property
     def live(self):
@@ -228,6 +228,11 @@ class World:
                 "rates": {"steps": 16, "trainer_idle_fraction": 0.312},
                 "predicted": {"trainer_idle_fraction": 0.29, "rollout_idle_fraction": 0.0,
                               "rollouts_matched": run.rollouts + 9, "rollouts": ready},
+                "autoscale": {"on": run.autoscaled, "min": 1, "max": 64, "target_trainer_idle": 0.05,
+                              "wanted": run.rollouts, "matched": run.rollouts + 9, "at_limit": run.autoscaled,
+                              "hold": "at_limit", "last": None if not run.autoscaled else
+                              {"at": run.created + 60000, "from": 40, "to": run.rollouts, "reason": ""},
+                              "reason": "trainer idle 31 % over 64 steps, 57 would match" if run.autoscaled else None},
                 "tokens_per_second": {"generated": 20911.4, "trained": 19377.8},
                 "cost": {"currency": "USD", "per_step": 0.0312, "total": 12.4,
                          "goodput_tokens_per_device_second": 1204.6,
@@ -451,7 +456,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.refuse(400, "rollout=%d does not fit" % body["rollout"],
                                "at most 49 fit on 4 nodes")
         world.scales.append(body["rollout"])  # before a page can have drawn it
-        world.runs[parts[1]].rollouts = body["rollout"]
+        world.runs[parts[1]].rollouts, world.runs[parts[1]].autoscaled = body["rollout"], False
         self.answer(200, {"id": parts[1]})
 
 

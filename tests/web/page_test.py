@@ -341,6 +341,17 @@ def a_run_with_prices_shows_its_cost(page):
     page.expect_calm()
 
 
+def autoscale_shows_its_limits_and_its_newest_decision(page):
+    page.sign_in()
+    page.go(f"#/runs/{LIVE}", PLOTTED)
+    shown = figures_of(page)["Autoscale"]
+    assert shown.startswith("1 to 64, 48 wanted · at its limit · trainer idle 31 % over 64 steps, 57 would match · "
+                            "40 to 48 at "), shown
+    page.expect_fits()
+    page.shot("autoscale-desktop")
+    page.expect_calm()
+
+
 def what_is_predicted_stands_beside_what_is_measured(page):
     page.sign_in()
     page.go(f"#/runs/{LIVE}", PLOTTED)
@@ -544,6 +555,7 @@ TESTS = [plots_are_drawn_at_both_widths, a_live_run_asks_for_its_tail_alone,
          runs_of_a_group_have_a_mean, runs_of_a_group_have_a_mean_for_each_configuration,
          a_phone_shows_what_a_run_is_called, every_tab_shows_hostile_text_as_text,
          an_actor_opens_with_its_log, a_run_with_prices_shows_its_cost,
+         autoscale_shows_its_limits_and_its_newest_decision,
          what_is_predicted_stands_beside_what_is_measured,
          an_ended_run_keeps_its_plots_and_logs,
          events_are_marked_by_their_level_and_not_by_words, the_configuration_of_a_run_is_shown,

@@ -36,6 +36,7 @@ const kFigures = [
    'Of the learner, by the rates of both pools in the newest steps'],
   ['Matched by', (run) => run.predicted ? format.count(run.predicted.rollouts_matched) : null,
    'Rollouts with which the learner would not wait for samples'],
+  ['Autoscale', autoscale, 'Limits of the rollouts\' number, and the newest decision', 'wide'],
   ['Rollouts idle', (run) => typeof run.rollout_idle_fraction === 'number'
       ? format.percent(run.rollout_idle_fraction) : null, 'Share of their time'],
   ['Generated', (run) => rate(run.tokens_per_second?.generated), 'Tokens per second, all rollouts'],
@@ -48,6 +49,22 @@ const kFigures = [
 
 const rate = (value) =>
     value === undefined ? format.kNone : `${format.number(Math.round(value))}/s`;
+
+// "1 to 8, 3 wanted · trainer idle 31 % over 64 steps, 4 would match (…) · 2 to 3 at 22:46:22". Null
+// for a job without it.
+function autoscale(run) {
+  const scaling = run.autoscale;
+  if (!scaling) return null;
+  const parts = [`${format.count(scaling.min)} to ${format.count(scaling.max)}, ${
+    format.count(scaling.wanted)} wanted`];
+  if (!scaling.on) parts.push('off: the number is a user\'s');
+  if (scaling.at_limit) parts.push('at its limit');
+  if (scaling.reason) parts.push(visible(scaling.reason));
+  if (scaling.last)
+    parts.push(`${format.count(scaling.last.from)} to ${format.count(scaling.last.to)} at ${
+      format.shortTime(scaling.last.at)}`);
+  return parts.join(' · ');
+}
 
 // "1205 tokens trained per device second · 12.4 USD · 0.0312 USD a step". The costs are those of a
 // run with prices.

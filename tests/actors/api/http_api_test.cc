@@ -105,7 +105,7 @@ struct Api {
         {.controller = controller,
          .shape_of = [this](const SubmittedJob& job) -> Result<controller::JobShape> {
            submitted = job;
-           return controller::shape_of(1);
+           return shape;
          },
          .home = std::filesystem::path(testing::TempDir()) / "no-such-home",
          .read_job = {[](const std::string&, const std::filesystem::path&) {
@@ -170,7 +170,8 @@ struct Api {
   actor::System system{executor, nullptr};
   actor::Ref<controller::Controller::Inbox> controller;
   http::HttpHandler handler;
-  SubmittedJob submitted;  // the last one whose shape was asked for
+  controller::JobShape shape = controller::shape_of(1);  // of what is submitted
+  SubmittedJob submitted;                                // the last one whose shape was asked for
 };
 
 TEST(HttpApi, ASubmittedJobMayNameTheFolderOfItsPathsAndTheRunToResume) {
@@ -332,6 +333,37 @@ TEST(HttpApi, ScaleTakesWhatTheJobFileTakesAndNothingElse) {
   EXPECT_EQ(api.desired(), json({1, 1})) << "all or nothing";
   EXPECT_EQ(api.post("scale", R"({"rollout": 4096, "reward": 2})").status, 200);
   EXPECT_EQ(api.desired(), json({4096, 2}));
+}
+
+TEST(HttpApi, ScaleTakesAutoAndARollback) {
+  Api api;
+  api.shape.autoscale = {.min = 1, .max = 8};
+  api.submit();
+  const auto autoscale = [&] {
+    return parse_json(api.ask("GET", "/api/v1/jobs/job-1").body)["autoscale"];
+  };
+  EXPECT_EQ(autoscale()["on"], true);
+  const HttpResponse nothing = api.post("scale", R"({"rollback": true})");
+  EXPECT_EQ(nothing.status, 400);
+  EXPECT_NE(nothing.body.find("there is no allocation to go back to"), std::string::npos);
+  EXPECT_EQ(api.post("scale", R"({"rollout": 4})").status, 200);
+  EXPECT_EQ(autoscale()["on"], false);
+  EXPECT_EQ(autoscale()["wanted"], 4);
+  const HttpResponse automatic = api.post("scale", R"({"rollout": "auto", "reward": 2})");
+  EXPECT_EQ(automatic.status, 200) << automatic.body;
+  EXPECT_EQ(parse_json(automatic.body), (json{{"id", "job-1"}}));
+  EXPECT_EQ(autoscale()["on"], true);
+  for (const char* body :
+       {R"({"rollback": false})", R"({"rollback": 1})", R"({"rollback": true, "rollout": 2})",
+        R"({"rollout": "AUTO"})", R"({"rollout": true})", R"({"reward": "auto"})",
+        R"({"learner": "auto"})", R"({"counter": "auto"})", "{}", R"("auto")"})
+    EXPECT_EQ(api.post("scale", body).status, 400) << body;
+  EXPECT_EQ(api.desired(), json({4, 2})) << "nothing is changed";
+  EXPECT_EQ(autoscale()["on"], true);
+  EXPECT_EQ(api.post("scale", R"({"rollback": true})").status, 200);
+  EXPECT_EQ(api.desired(), json({4, 1}));
+  EXPECT_EQ(autoscale()["on"], false);
+  EXPECT_EQ(api.post("scale", R"({"rollback": true})").status, 400) << "once";
 }
 
 TEST(HttpApi, ANodeIsCordonedWithItsReasonAndUncordoned) {

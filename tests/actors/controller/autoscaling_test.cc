@@ -164,6 +164,15 @@ TEST_F(Autoscaled, AJobWithoutLimitsCannotBeAutomatic) {
   EXPECT_NE(refused.error().help.find("pools.rollout.autoscale"), std::string::npos);
 }
 
+TEST_F(Autoscaled, AJobOfActorsAloneHasNoRolloutsToScale) {
+  const std::string plain = world.submit(actors_alone(2));
+  const auto refused =
+      world.take(ScaleRole{.job = plain, .role = Role::kRollout, .automatic = true});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message, "cannot scale rollout to auto: the job has no such role");
+  EXPECT_EQ(refused.error().help, "possible: counter=N");
+}
+
 TEST_F(Autoscaled, ARollbackGivesBackTheAllocationOnceAndTurnsItOff) {
   const auto nothing = world.take(RollBack{job});
   ASSERT_FALSE(nothing);
@@ -245,6 +254,8 @@ class Preemptible : public testing::Test {
   void end_pause(World& of) {
     EXPECT_EQ(of.state_of(rollout), ActorState::kBackoff);
     EXPECT_STREQ(of.reason(rollout), "Preempted");
+    EXPECT_EQ(scheduler::deadline_of(of.record(rollout).status.reason),
+              of.record(rollout).restart_at);
     of.must(Tick{});
     EXPECT_EQ(of.state_of(rollout), ActorState::kBackoff);
     of.now = of.record(rollout).restart_at.value();
