@@ -47,7 +47,7 @@ enum class JobState {
   kStopping,
   kSucceeded,
   kFailed,
-  kCancelled,
+  kCancelled
 };
 inline constexpr std::size_t kJobStates = 8;
 

@@ -7,8 +7,8 @@
 // the job ends (LG-6) with all steps trained, within the staleness bound, nothing is left running
 // (CC-4), and every question to a user's actor has had one answer, of an addition that was done at
 // most once. The number of rollouts stays within the limits of the job's autoscale, and is the one
-// that a user was promised last (AS-2, CC-6). Under `fixed_lag` each step has left the weights that it leaves in a run which nothing
-// disturbs (FL-2).
+// that a user was promised last (AS-2, CC-6). Under `fixed_lag` each step has left the weights that
+// it leaves in a run which nothing disturbs (FL-2).
 #pragma once
 
 #include <array>

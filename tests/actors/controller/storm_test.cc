@@ -64,6 +64,21 @@ TEST(Storm, AQuestionInFlightIsAnsweredWhoeverDies) {
   EXPECT_LT(answered, asked) << "some die with whom they were put to";
 }
 
+// AS-2, CC-5 and CC-6 of jobs that choose the number of their rollouts, where controllers die.
+TEST(Storm, AutoscaleAndUsersChangeTheNumberOfRolloutsWhoeverDies) {
+  std::int64_t jobs = 0, changed = 0;
+  for_seeds(40, [&](std::uint64_t seed) {
+    if (!storm_job(seed).autoscale) return;
+    const StormOutcome outcome =
+        run_storm(seed, random_plan(seed, {FaultKind::kControllerDeath, FaultKind::kRankDeath,
+                                           FaultKind::kNodeDeath, FaultKind::kJournalFails}));
+    ++jobs;
+    changed += outcome.rollout_numbers > 1;
+  });
+  EXPECT_GT(jobs, 0);
+  EXPECT_GT(changed, jobs / 2);
+}
+
 // SE-3: of a controller that wakes beside its successor nobody takes anything.
 TEST(Storm, LatePacketsOfAControllerThatStoodStillAreRefused) {
   for_seeds(10, [](std::uint64_t seed) {
