@@ -47,7 +47,7 @@ enum class JobState {
   kStopping,
   kSucceeded,
   kFailed,
-  kCancelled
+  kCancelled,
 };
 inline constexpr std::size_t kJobStates = 8;
 
@@ -149,9 +149,8 @@ struct Draining {     // the actor takes no more work
 struct NodeDrained {
   std::string node;
 };
-struct Preempted {};  // its machine was taken, or may be
-// Likewise, soon after it was ready: it starts again after a pause. Shown as Preempted.
-struct PreemptedSoon {
+struct Preempted {};    // its machine was taken, or may be
+struct PreemptedSoon {  // likewise, and it starts again after a pause; shown as Preempted
   Time until;
 };
 // The agent could not start a process.
@@ -180,8 +179,7 @@ struct RankError {
 struct OutOfMemory {
   std::string what;
 };
-// A process exited with this code and reported no error.
-struct ExitCode {
+struct ExitCode {  // a process exited with this code and reported no error
   std::int32_t code;
 };
 // The phase of a process that a signal has stopped.
@@ -193,12 +191,10 @@ struct Hung {
   double longest_s = 0;     // the longest piece of that work before; 0: there was none
   double unreturned_s = 0;  // for so long it was waited for in vain after Returning; 0: it was not
 };
-// The agent of the actor's node cannot be reached.
-struct NodeLost {
+struct NodeLost {  // the agent of the actor's node cannot be reached
   std::string node;
 };
-// Another rank of the same gang ended, so the whole gang is started again.
-struct GangMemberDied {
+struct GangMemberDied {  // another rank of the gang ended, so the whole gang is started again
   std::int32_t rank;
 };
 // The restart budget of the actor and that of its role are used up.
