@@ -27,41 +27,6 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 constexpr std::int64_t kStepMax = 1'000'000'000;
-constexpr Duration kOnTerminal = std::chrono::milliseconds(200);  // between two notices
-constexpr Duration kElsewhere = std::chrono::seconds(5);
-
-// How far the replay is, on stderr: in place on a terminal, else a line now and then.
-class Notice {
- public:
-  explicit Notice(const cli::Console& console) : console_(console) {}
-
-  void show(std::int64_t done, std::int64_t of) {
-    const Time now = steady_now();
-    if (now - shown_ < (console_.terminal ? kOnTerminal : kElsewhere)) return;
-    shown_ = now;
-    std::string text = "step " + std::to_string(done) + " of " + std::to_string(of);
-    const double spent = seconds(now - began_), share = static_cast<double>(done - first_);
-    if (share > 0)
-      text += ", " + cli::age(spent / share * static_cast<double>(of - done)) + " left";
-    if (console_.terminal)
-      console_.err << "\r\x1b[K" << text << std::flush;
-    else
-      console_.err << text << std::endl;
-  }
-  // The first step is about to begin: what comes before is no measure of the rate.
-  void begin(std::int64_t done) {
-    began_ = steady_now();
-    first_ = done;
-  }
-  void erase() const {
-    if (console_.terminal) console_.err << "\r\x1b[K" << std::flush;
-  }
-
- private:
-  const cli::Console& console_;
-  Time began_ = steady_now(), shown_ = steady_now();
-  std::int64_t first_ = 0;
-};
 
 std::string steps_text(const ReplayOutcome& outcome, double spent) {
   const std::int64_t trained = outcome.done - outcome.from;
@@ -189,7 +154,7 @@ Result<int> ReplayCommand::run(const cli::VerbContext& context) {
                  "`tandem get runs` lists the runs"};
   node::Signals signals({SIGINT, SIGTERM});
   init_logging("tandem", context.verbose ? LogLevel::kInfo : LogLevel::kWarnings);
-  Notice notice(context.console);
+  StepNotice notice(context.console);
   const Time began = steady_now();
   const auto outcome = replay_run(
       {.run_dir = *run_dir, .from = from_step.value_or(0), .to = to_step, .dump = dump_step},
