@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <utility>
@@ -37,8 +38,9 @@ class Notices final : public actor::Target<messages::ExchangeNotices> {
 // The run's files are kept as figures: of each step, and of the trained completions by staleness.
 class CountingRecord final : public exchange::RunRecord {
  public:
-  CountingRecord(const actor::SimulatedExecutor& executor, std::shared_ptr<const double> trained_s)
-      : executor_(executor), trained_s_(std::move(trained_s)) {}
+  // `work` fills in how long learner and rollouts have been at work.
+  CountingRecord(const actor::SimulatedExecutor& executor, std::function<void(ForecastStep&)> work)
+      : executor_(executor), work_(std::move(work)) {}
 
   Result<void> journal(std::span<const exchange::JournalEvent> events,
                        exchange::Durability) override {
@@ -50,11 +52,13 @@ class CountingRecord final : public exchange::RunRecord {
   Result<bool> metrics(const std::string& line) override {
     const nlohmann::json figures = parse_json(line);
     const double at_s = seconds(executor_.now() - Time{});
-    steps.push_back(
-        {.at_s = at_s,
-         .queue_depth = figures.value("tandem/queue_depth", std::int64_t{0}),
-         .oldest_age_steps = figures.value("tandem/oldest_sample_age_steps", std::int64_t{0}),
-         .trainer_idle_fraction = std::clamp(1 - *trained_s_ / at_s, 0.0, 1.0)});
+    ForecastStep& step = steps.emplace_back(ForecastStep{
+        .at_s = at_s,
+        .queue_depth = figures.value("tandem/queue_depth", std::int64_t{0}),
+        .oldest_age_steps = figures.value("tandem/oldest_sample_age_steps", std::int64_t{0}),
+        .tokens_trained = tokens_trained_});
+    work_(step);
+    step.trainer_idle_fraction = std::clamp(1 - step.training_s / at_s, 0.0, 1.0);
     return false;
   }
   Result<void> take_up(const std::string&) override { return {}; }
@@ -75,26 +79,37 @@ class CountingRecord final : public exchange::RunRecord {
 
  private:
   void on(const exchange::GroupGenerated& event) {
-    std::vector<PolicyVersion>& oldest = oldest_[event.header.group];
-    oldest.clear();
-    for (const messages::TrajectoryHeader& trajectory : event.header.trajectories)
-      oldest.push_back(trajectory.oldest);
+    Generated& generated = generated_[event.header.group];
+    generated = {};
+    for (const messages::TrajectoryHeader& trajectory : event.header.trajectories) {
+      generated.oldest.push_back(trajectory.oldest);
+      generated.tokens += trajectory.completion_tokens;
+    }
   }
   void on(const exchange::StepTrained& event) {
     for (const GroupId group : event.groups) {
-      const auto node = oldest_.extract(group);
+      const auto node = generated_.extract(group);
       if (node.empty()) continue;
-      for (const PolicyVersion version : node.mapped())
+      tokens_trained_ += node.mapped().tokens;
+      for (const PolicyVersion version : node.mapped().oldest)
         ++staleness[event.step.value - version.value];
     }
+    // The step's line of metrics may come before its events are durable.
+    if (event.step.value < std::ssize(steps))
+      steps[static_cast<std::size_t>(event.step.value)].tokens_trained = tokens_trained_;
   }
-  void on(const exchange::GroupDiscarded& event) { oldest_.erase(event.group); }
+  void on(const exchange::GroupDiscarded& event) { generated_.erase(event.group); }
   template <class Other>
   void on(const Other&) {}
 
   const actor::SimulatedExecutor& executor_;
-  const std::shared_ptr<const double> trained_s_;
-  std::map<GroupId, std::vector<PolicyVersion>> oldest_;  // of generated groups, until trained
+  const std::function<void(ForecastStep&)> work_;
+  struct Generated {
+    std::vector<PolicyVersion> oldest;  // by completion
+    std::int64_t tokens = 0;
+  };
+  std::map<GroupId, Generated> generated_;  // groups that are not trained yet
+  std::int64_t tokens_trained_ = 0;
 };
 
 class Fleet {
@@ -102,8 +117,8 @@ class Fleet {
   explicit Fleet(const ForecastConfig& config)
       : config_(config),
         executor_(config.seed),
-        record_(executor_, trained_s_),
-        host_(config.host_cores),
+        record_(executor_, [this](ForecastStep& step) { add_work(step); }),
+        host_(executor_, config.host_cores),
         shared_{host_, payloads_, config_.lengths},
         system_(executor_, {}),
         notices_(std::make_shared<Notices>()),
@@ -117,6 +132,7 @@ class Fleet {
   void plan_death(std::size_t index);
   void kill(std::size_t index);
   exchange::ExchangeConfig exchange_config() const;
+  void add_work(ForecastStep& step) const;
   Forecast figures() const;
   template <class Inbox>
   void tell(const actor::Ref<Inbox>& whom, Inbox message) {
@@ -129,8 +145,7 @@ class Fleet {
 
   const ForecastConfig& config_;
   actor::SimulatedExecutor executor_;
-  // For how long the learner was at work.
-  const std::shared_ptr<double> trained_s_ = std::make_shared<double>(0);
+  const std::shared_ptr<StateClock> training_ = std::make_shared<StateClock>();
   CountingRecord record_;
   VirtualPayloads payloads_;
   HostLoad host_;
@@ -143,7 +158,6 @@ class Fleet {
   struct Rollout {
     ActorId who;
     actor::Ref<RolloutModel::Inbox> ref;
-    std::optional<Time> up;  // none while it is down
     std::shared_ptr<RolloutTally> tally = std::make_shared<RolloutTally>();
   };
   std::vector<Rollout> rollouts_;
@@ -202,12 +216,12 @@ void Fleet::begin() {
   const ActorId learner = next(Role::kLearner, 0);
   learner_ = system_.spawn<LearnerModel>(learner.name, [this, learner] {
     return std::make_unique<LearnerModel>(learner, config_.learner, config_.learner_threads,
-                                          shared_, trained_s_,
+                                          shared_, training_,
                                           actor::narrow<messages::LearnerEvents>(exchange_));
   });
   tell(learner_, LearnerModel::Inbox(LearnerModel::Begin{}));
   reward_.start(system_, kJob, Incarnation{++incarnations_}, config_.reward, config_.exchange.n,
-                exchange_);
+                host_, exchange_);
   rollouts_.resize(config_.rollouts.size());
   for (std::size_t i = 0; i < rollouts_.size(); ++i) start_rollout(i);
 }
@@ -215,7 +229,7 @@ void Fleet::begin() {
 void Fleet::start_rollout(std::size_t index) {
   Rollout& rollout = rollouts_[index];
   rollout.who = next(Role::kRollout, index);
-  rollout.up = executor_.now();
+  rollout.tally->up.begin(executor_.now());
   rollout_index_[rollout.who.name] = index;
   RolloutModelConfig config = config_.rollout;
   config.self = rollout.who;
@@ -240,30 +254,41 @@ void Fleet::plan_death(std::size_t index) {
 void Fleet::kill(std::size_t index) {
   Rollout& rollout = rollouts_[index];
   ++rollout.tally->deaths;
-  rollout.tally->up_s += seconds(executor_.now() - *rollout.up);
+  for (StateClock* const clock :
+       {&rollout.tally->busy, &rollout.tally->installing, &rollout.tally->up})
+    clock->end(executor_.now());
   system_.stop(rollout.who.name + "#" + std::to_string(rollout.who.incarnation.value));
   (void)exchange_.tell(
       messages::ActorDown{.who = rollout.who, .reason = "a failure of its device"});
-  rollout.up.reset();
   executor_.at(executor_.now() + Duration(std::llround(config_.failures.restart_s * 1e9)),
                [this, index] { start_rollout(index); });
 }
 
+void Fleet::add_work(ForecastStep& step) const {
+  const Time now = executor_.now();
+  step.training_s = training_->seconds_at(now);
+  for (const Rollout& rollout : rollouts_) {
+    const RolloutTally& tally = *rollout.tally;
+    step.rollouts_busy_s += tally.busy.seconds_at(now) + tally.installing.seconds_at(now);
+    step.rollouts_up_s += tally.up.seconds_at(now);
+  }
+}
+
 Forecast Fleet::figures() const {
-  Forecast result{.steps = record_.steps};
+  Forecast result{.steps = record_.steps, .steady = steady_part(record_.steps)};
   if (!result.steps.empty()) {
     result.seconds = result.steps.back().at_s;
-    result.step_seconds = *trained_s_ / static_cast<double>(result.steps.size());
+    result.step_seconds = result.steps.back().training_s / static_cast<double>(result.steps.size());
     result.trainer_idle_fraction = result.steps.back().trainer_idle_fraction;
   }
   double busy = 0, installing = 0, up = 0;
   for (const Rollout& rollout : rollouts_) {
-    busy += rollout.tally->busy_s;
-    installing += rollout.tally->install_s;
-    up += rollout.tally->up_s;
-    if (rollout.up) up += seconds(executor_.now() - *rollout.up);
-    result.tokens_generated += rollout.tally->tokens;
-    result.rollout_deaths += rollout.tally->deaths;
+    const RolloutTally& tally = *rollout.tally;
+    busy += tally.busy.seconds_at(executor_.now());
+    installing += tally.installing.seconds_at(executor_.now());
+    up += tally.up.seconds_at(executor_.now());
+    result.tokens_generated += tally.tokens;
+    result.rollout_deaths += tally.deaths;
   }
   if (up > 0) {
     result.rollout_idle_fraction = std::clamp(1 - (busy + installing) / up, 0.0, 1.0);
@@ -282,7 +307,8 @@ Forecast Fleet::figures() const {
   result.groups_trained = ledger.value("trained", std::int64_t{0});
   const nlohmann::json discarded = ledger.value("discarded", none);
   for (const auto& [reason, count] : discarded.items())
-    if (reason != "job_finished") result.groups_discarded += count.get<std::int64_t>();
+    if (reason != name(scheduler::DiscardReason::kJobFinished) && count.get<std::int64_t>() > 0)
+      result.groups_discarded.emplace_back(reason, count.get<std::int64_t>());
   result.tokens_trained = result.result.value("tokens", none).value("trained", std::int64_t{0});
   return result;
 }

@@ -12,10 +12,12 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "actors/exchange/exchange_config.h"
 #include "actors/forecast/costs.h"
+#include "actors/forecast/forecast_steps.h"
 #include "actors/forecast/lengths.h"
 #include "actors/forecast/rollout_model.h"
 
@@ -36,15 +38,9 @@ struct ForecastConfig {
   Duration still_most = std::chrono::hours(24 * 7);  // virtual time without a committed step
 };
 
-// A committed step. Times are from the moment when the first version was published.
-struct ForecastStep {
-  double at_s = 0;
-  std::int64_t queue_depth = 0, oldest_age_steps = 0;
-  double trainer_idle_fraction = 0;  // of all steps so far
-};
-
 struct Forecast {
   std::vector<ForecastStep> steps;
+  std::optional<SteadyPart> steady;
   double seconds = 0;  // until the last step was committed
   double trainer_idle_fraction = 0, rollout_idle_fraction = 0, install_fraction = 0;
   double step_seconds = 0;  // the learner's, without waits
@@ -52,7 +48,9 @@ struct Forecast {
   // Trained completions by staleness in steps.
   std::vector<std::pair<std::int64_t, std::int64_t>> staleness;
   double staleness_mean = 0;
-  std::int64_t groups_trained = 0, groups_discarded = 0, rollout_deaths = 0;
+  std::int64_t groups_trained = 0, rollout_deaths = 0;
+  // Groups by the ledger's reason, without those that the job's end left over; no zeros.
+  std::vector<std::pair<std::string, std::int64_t>> groups_discarded;
   nlohmann::json result;  // as result.json of a run
 };
 

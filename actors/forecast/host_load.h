@@ -1,34 +1,52 @@
-// The processor cores that a fleet on one machine shares. As long as the threads that work are more
-// than there are cores, all of them are as much slower. Fleets with devices of their own have none
-// of this (cores 0: the slowdown is always 1). Used by the one thread of the simulated executor.
+// The processor cores that a fleet on one machine shares, as actors of a forecast use them: work
+// takes as long as processor_sharing.h says. Fleets with devices of their own have cores 0, and all
+// work takes its own time. Used by the one thread of the simulated executor.
 #pragma once
 
 #include <functional>
 #include <map>
-#include <string>
+#include <optional>
+
+#include "actors/forecast/processor_sharing.h"
+#include "runtime/actor/context.h"
+#include "runtime/actor/executor.h"
 
 namespace tandem::forecast {
 
+Duration duration_of(double s);  // to the nearest nanosecond
+
 class HostLoad {
  public:
-  explicit HostLoad(double cores) : cores_(cores) {}
+  HostLoad(actor::Executor& executor, double cores) : executor_(executor), sharing_(cores) {}
 
-  // `changed` is called when the slowdown has changed, but not within the call that changed it by
-  // the actor itself. Until leave(), which the actor's end needs.
-  void join(const std::string& actor, std::function<void()> changed);
-  void leave(const std::string& actor);
-  // The actor works with so many threads from now on; 0: it waits.
-  void work(const std::string& actor, double threads);
-  double slowdown() const;
+  // The actor uses so many threads while it has work. Until leave(), which the actor's end needs.
+  WorkerId join(actor::Context& cx, double threads);
+  void leave(WorkerId worker);
+
+  // `then` runs in the actor's turn when `work_s` seconds of work have been done.
+  PieceId begin(WorkerId worker, double work_s, actor::Turn then);
+  void resize(PieceId piece, double work_s);  // counted from its beginning
+  double done_s(PieceId piece) const { return seconds(sharing_.done(executor_.now(), piece)); }
 
  private:
-  struct Member {
-    double threads = 0;
-    std::function<void()> changed;
+  using Poster = std::function<void(actor::Turn)>;
+  struct Wait {
+    WorkerId worker;
+    actor::Turn then;
   };
-  const double cores_;
-  double working_ = 0;  // threads
-  std::map<std::string, Member> members_;
+
+  void set_timer();
+  void fire();
+
+  actor::Executor& executor_;
+  ProcessorSharing sharing_;
+  std::map<WorkerId, Poster> posters_;
+  std::map<PieceId, Wait> waits_;
+  struct Timer {
+    Time at;
+    actor::TimerId id;
+  };
+  std::optional<Timer> timer_;  // for the piece that ends next
 };
 
 }  // namespace tandem::forecast

@@ -1,38 +1,29 @@
 #include "actors/forecast/learner_model.h"
 
-#include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "runtime/base/check.h"
 
 namespace tandem::forecast {
-namespace {
-
-Duration seconds_long(double s) { return Duration(std::llround(s * 1e9)); }
-
-}  // namespace
 
 LearnerModel::LearnerModel(ActorId self, LearnerCosts costs, double threads, SharedFleet shared,
-                           std::shared_ptr<double> trained_s,
+                           std::shared_ptr<StateClock> training,
                            actor::Ref<messages::LearnerEvents> exchange)
     : self_(std::move(self)),
       costs_(costs),
       threads_(threads),
       shared_(shared),
-      trained_s_(std::move(trained_s)),
+      training_(std::move(training)),
       exchange_(std::move(exchange)) {}
 
-LearnerModel::~LearnerModel() { shared_.host.leave(self_.name); }
+LearnerModel::~LearnerModel() { shared_.host.leave(worker_); }
 
 void LearnerModel::send(messages::LearnerEvents event) {
   CHECK(exchange_.tell(std::move(event)) != actor::Delivery::kFull);
 }
 
 void LearnerModel::handle(actor::Context& cx, Begin) {
-  shared_.host.join(self_.name, [this, post = cx.turn_poster()] {
-    post([this](actor::Context& later) { resume(later); });
-  });
+  worker_ = shared_.host.join(cx, threads_);
   send(messages::LearnerUp{.from = self_, .checkpoint = {}, .source = {}, .offered = {}});
 }
 
@@ -64,33 +55,15 @@ void LearnerModel::handle(actor::Context& cx, messages::TrainStep step) {
     tokens_ += static_cast<std::uint64_t>(shared_.payloads.tokens_of(group.payload));
   if (step.more) return;
   step.groups.clear();
-  CHECK(!step_);
-  shared_.host.work(self_.name, threads_);
-  step_ = Step{.what = std::move(step),
-               .begun = cx.now(),
-               .since = cx.now(),
-               .left_s = costs_.step_s + costs_.token_s * static_cast<double>(tokens_)};
-  resume(cx);
+  training_->begin(cx.now());
+  shared_.host.begin(worker_, costs_.step_s + costs_.token_s * static_cast<double>(tokens_),
+                     [this, step](actor::Context& then) { end_step(then, step); });
 }
 
-void LearnerModel::resume(actor::Context& cx) {
-  if (!step_) return;
-  if (step_->timer != actor::TimerId{}) {
-    cx.cancel(step_->timer);
-    step_->left_s -= seconds(cx.now() - step_->since) / step_->slowdown;
-  }
-  step_->since = cx.now();
-  step_->slowdown = shared_.host.slowdown();
-  step_->timer = cx.after(seconds_long(std::max(0.0, step_->left_s) * step_->slowdown),
-                          [this](actor::Context& then) { end_step(then); });
-}
-
-void LearnerModel::end_step(actor::Context& cx) {
-  const Step step = *std::exchange(step_, std::nullopt);
-  shared_.host.work(self_.name, 0);
-  *trained_s_ += seconds(cx.now() - step.begun);
-  cx.after(seconds_long(costs_.turnaround_s), [this, step, took = seconds(cx.now() - step.begun)](
-                                                  actor::Context&) { commit(step.what, took); });
+void LearnerModel::end_step(actor::Context& cx, const messages::TrainStep& step) {
+  const double took_s = training_->end(cx.now());
+  cx.after(duration_of(costs_.turnaround_s),
+           [this, step, took_s](actor::Context&) { commit(step, took_s); });
 }
 
 void LearnerModel::commit(const messages::TrainStep& step, double took_s) {
@@ -104,7 +77,7 @@ void LearnerModel::commit(const messages::TrainStep& step, double took_s) {
 }
 
 void LearnerModel::handle(actor::Context& cx, messages::SaveCheckpoint save) {
-  cx.after(seconds_long(costs_.save_s), [this, step = save.step](actor::Context&) {
+  cx.after(duration_of(costs_.save_s), [this, step = save.step](actor::Context&) {
     send(messages::CheckpointSaved{self_, step, "", ""});
   });
 }

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <set>
 #include <string>
 
@@ -22,9 +21,9 @@ class LearnerModel {
   using Inbox = std::variant<Begin, messages::PublishInitial, messages::WarmStart,
                              messages::TrainStep, messages::SaveCheckpoint>;
 
-  // `threads` of the host while it trains; `trained_s` counts for how long it did.
+  // `threads` of the host while it trains; `training` counts for how long it did.
   LearnerModel(ActorId self, LearnerCosts costs, double threads, SharedFleet shared,
-               std::shared_ptr<double> trained_s, actor::Ref<messages::LearnerEvents> exchange);
+               std::shared_ptr<StateClock> training, actor::Ref<messages::LearnerEvents> exchange);
   ~LearnerModel();
 
   void handle(actor::Context& cx, Begin);
@@ -34,31 +33,20 @@ class LearnerModel {
   void handle(actor::Context& cx, messages::SaveCheckpoint save);
 
  private:
-  struct Step {
-    messages::TrainStep what;
-    Time begun;
-    Time since;         // the work left is as of then
-    double left_s = 0;  // at full speed
-    double slowdown = 1;
-    actor::TimerId timer{};
-  };
-
   void send(messages::LearnerEvents event);
   messages::Publication publication(PolicyVersion version, PolicyVersion retain);
-  // Work under way goes on at the host's present speed.
-  void resume(actor::Context& cx);
-  void end_step(actor::Context& cx);
+  void end_step(actor::Context& cx, const messages::TrainStep& step);
   void commit(const messages::TrainStep& step, double took_s);
 
   const ActorId self_;
   const LearnerCosts costs_;
   const double threads_;
   const SharedFleet shared_;
-  const std::shared_ptr<double> trained_s_;
+  const std::shared_ptr<StateClock> training_;
   const actor::Ref<messages::LearnerEvents> exchange_;
   std::set<PolicyVersion> offered_;
+  WorkerId worker_;           // of the host
   std::uint64_t tokens_ = 0;  // of the step that comes or is under way
-  std::optional<Step> step_;
 };
 
 static_assert(actor::Actor<LearnerModel>);

@@ -1,6 +1,5 @@
 #include "actors/forecast/reward_model.h"
 
-#include <cmath>
 #include <limits>
 #include <memory>
 #include <tuple>
@@ -10,11 +9,14 @@
 
 namespace tandem::forecast {
 
-RewardModel::RewardModel(ActorId self, RewardCosts costs, std::int32_t n,
+RewardModel::RewardModel(ActorId self, RewardCosts costs, std::int32_t n, HostLoad& host,
                          actor::Ref<messages::RewardEvents> exchange)
-    : self_(std::move(self)), costs_(costs), n_(n), exchange_(std::move(exchange)) {}
+    : self_(std::move(self)), costs_(costs), n_(n), host_(host), exchange_(std::move(exchange)) {}
 
-void RewardModel::handle(actor::Context&, Begin) {
+RewardModel::~RewardModel() { host_.leave(worker_); }
+
+void RewardModel::handle(actor::Context& cx, Begin) {
+  worker_ = host_.join(cx, costs_.threads);
   const std::int32_t capacity =
       costs_.capacity > 0 ? costs_.capacity : std::numeric_limits<std::int32_t>::max();
   CHECK(exchange_.tell(messages::RewardUp{self_, capacity}) == actor::Delivery::kAccepted);
@@ -30,10 +32,9 @@ void RewardModel::handle(actor::Context& cx, messages::ScoreGroups work) {
       score.scores.emplace_back(messages::Scored{i == 0 && !alike ? 1.0 : 0.0});
     scored.groups.push_back(std::move(score));
   }
-  cx.after(Duration(std::llround(costs_.score_s * 1e9)),
-           [this, scored = std::move(scored)](actor::Context&) {
-             CHECK(exchange_.tell(scored) != actor::Delivery::kFull);
-           });
+  host_.begin(worker_, costs_.score_s, [this, scored = std::move(scored)](actor::Context&) {
+    CHECK(exchange_.tell(scored) != actor::Delivery::kFull);
+  });
 }
 
 void RewardModel::handle(actor::Context&, messages::ScoreTexts) {
@@ -47,11 +48,11 @@ void RewardPlace::join(exchange::Dials& dials) {
 }
 
 void RewardPlace::start(actor::System& system, const std::string& job, Incarnation incarnation,
-                        const RewardCosts& costs, std::int32_t n,
+                        const RewardCosts& costs, std::int32_t n, HostLoad& host,
                         const actor::Ref<exchange::Exchange::Inbox>& exchange) {
   const ActorId self{messages::actor_name(job, messages::Role::kReward, 0), incarnation};
-  reward_ = system.spawn<RewardModel>(self.name, [self, costs, n, exchange] {
-    return std::make_unique<RewardModel>(self, costs, n,
+  reward_ = system.spawn<RewardModel>(self.name, [self, costs, n, &host, exchange] {
+    return std::make_unique<RewardModel>(self, costs, n, host,
                                          actor::narrow<messages::RewardEvents>(exchange));
   });
   CHECK(reward_.tell(RewardModel::Begin{}) == actor::Delivery::kAccepted);

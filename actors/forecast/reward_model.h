@@ -8,6 +8,7 @@
 
 #include "actors/exchange/exchange.h"
 #include "actors/forecast/costs.h"
+#include "actors/forecast/host_load.h"
 #include "actors/messages/reward.h"
 #include "runtime/actor/actor.h"
 #include "runtime/actor/context.h"
@@ -21,9 +22,10 @@ class RewardModel {
   using Inbox =
       std::variant<Begin, messages::ScoreGroups, messages::ScoreTexts, messages::ScoresKept>;
 
-  // `n` completions per group.
-  RewardModel(ActorId self, RewardCosts costs, std::int32_t n,
+  // `n` completions per group. `host` outlives the actor.
+  RewardModel(ActorId self, RewardCosts costs, std::int32_t n, HostLoad& host,
               actor::Ref<messages::RewardEvents> exchange);
+  ~RewardModel();
 
   void handle(actor::Context& cx, Begin);
   void handle(actor::Context& cx, messages::ScoreGroups work);
@@ -34,6 +36,8 @@ class RewardModel {
   const ActorId self_;
   const RewardCosts costs_;
   const std::int32_t n_;
+  HostLoad& host_;
+  WorkerId worker_;
   const actor::Ref<messages::RewardEvents> exchange_;
 };
 
@@ -45,7 +49,7 @@ class RewardPlace {
   void join(exchange::Dials& dials);
   // Starts the actor, as this incarnation of the job's first.
   void start(actor::System& system, const std::string& job, Incarnation incarnation,
-             const RewardCosts& costs, std::int32_t n,
+             const RewardCosts& costs, std::int32_t n, HostLoad& host,
              const actor::Ref<exchange::Exchange::Inbox>& exchange);
 
  private:

@@ -11,8 +11,8 @@ namespace {
 
 // No two rollouts have a version at the same moment: the first one gets the next groups.
 constexpr double kFetchSpread_s = 1e-3;
-
-Duration duration_of(double s) { return Duration(std::llround(s * 1e9)); }
+// A step is over that lacks less than this share of itself: times are whole nanoseconds.
+constexpr double kWhole = 1e-6;
 
 }  // namespace
 
@@ -31,17 +31,16 @@ RolloutModel::RolloutModel(RolloutModelConfig config, SharedFleet shared,
   stats_.from = config_.self;
 }
 
-RolloutModel::~RolloutModel() { shared_.host.leave(config_.self.name); }
+RolloutModel::~RolloutModel() { shared_.host.leave(worker_); }
 
 void RolloutModel::send(messages::RolloutEvents event) {
   CHECK(exchange_.tell(std::move(event)) != actor::Delivery::kFull);  // one that has ended is gone
 }
 
 void RolloutModel::handle(actor::Context& cx, Begin) {
-  before_ = *tally_;
-  shared_.host.join(config_.self.name, [this, post = cx.turn_poster()] {
-    post([this](actor::Context& later) { look(later); });
-  });
+  tokens_before_ = tally_->tokens;
+  busy_before_s_ = tally_->busy.seconds_at(cx.now());
+  worker_ = shared_.host.join(cx, config_.threads);
   send(messages::RolloutUp{config_.self, config_.capacity});
   cx.after(config_.stats_interval, [this](actor::Context& later) { send_stats(later); });
 }
@@ -76,15 +75,13 @@ void RolloutModel::handle(actor::Context& cx, messages::HandBack hand_back) {
 }
 
 void RolloutModel::send_stats(actor::Context& cx) {
-  stats_.generation_tokens = static_cast<std::uint64_t>(tally_->tokens - before_.tokens);
-  if (segment_) {  // tokens of the steps so far extend the leases
-    const double decoding = seconds(cx.now() - segment_->begun) - segment_->prefill_s;
-    const auto steps = static_cast<std::int64_t>(std::max(0.0, decoding / segment_->step_s));
-    stats_.generation_tokens += static_cast<std::uint64_t>(steps * batch_.running());
-  }
+  stats_.generation_tokens = static_cast<std::uint64_t>(tally_->tokens - tokens_before_);
+  if (segment_)  // tokens of the steps so far extend the leases
+    stats_.generation_tokens +=
+        static_cast<std::uint64_t>(steps_done()) * static_cast<std::uint64_t>(batch_.running());
   stats_.requests_running = static_cast<std::int32_t>(batch_.running());
   stats_.requests_waiting = static_cast<std::int32_t>(queue_.sequences());
-  stats_.busy_seconds = tally_->busy_s - before_.busy_s;
+  stats_.busy_seconds = tally_->busy.seconds_at(cx.now()) - busy_before_s_;
   send(stats_);
   cx.after(config_.stats_interval, [this](actor::Context& later) { send_stats(later); });
 }
@@ -93,13 +90,16 @@ void RolloutModel::send_stats(actor::Context& cx) {
 void RolloutModel::look(actor::Context& cx) {
   if (installing_) return;
   if (!segment_) return advance(cx);
-  const double decoding = seconds(cx.now() - segment_->begun) - segment_->prefill_s;
-  const auto done = std::max<std::int64_t>(
-      1, static_cast<std::int64_t>(std::ceil(decoding / segment_->step_s - 1e-9)));
-  if (done >= segment_->steps) return;
-  segment_->steps = done;
-  cx.cancel(segment_->timer);
-  set_timer(cx);
+  const auto begun =
+      std::max<std::int64_t>(1, static_cast<std::int64_t>(std::ceil(steps_done() - kWhole)));
+  if (begun >= segment_->steps) return;
+  segment_->steps = begun;
+  shared_.host.resize(segment_->piece, segment_->work_s());
+}
+
+double RolloutModel::steps_done() const {
+  const double decoding_s = shared_.host.done_s(segment_->piece) - segment_->prefill_s;
+  return std::max(0.0, decoding_s / segment_->step_s);
 }
 
 void RolloutModel::advance(actor::Context& cx) {
@@ -119,18 +119,15 @@ void RolloutModel::advance(actor::Context& cx) {
   }
   if (pause_to_install(cx)) return;
   fill();
-  if (batch_.running() == 0) return shared_.host.work(config_.self.name, 0);
-  shared_.host.work(config_.self.name, config_.threads);
-  decode(cx);
+  if (batch_.running() > 0) decode(cx);
 }
 
 bool RolloutModel::pause_to_install(actor::Context& cx) {
   if (!updating_ || !arrived_ || !queue_.may_finish_update()) return false;
   installing_ = true;
-  shared_.host.work(config_.self.name, config_.threads);
-  const double pause = config_.costs.install_s * shared_.host.slowdown();
-  tally_->install_s += pause;
-  cx.after(duration_of(pause), [this, pause](actor::Context& then) {
+  tally_->installing.begin(cx.now());
+  shared_.host.begin(worker_, config_.costs.install_s, [this](actor::Context& then) {
+    const double pause = tally_->installing.end(then.now());
     installing_ = arrived_ = false;
     updating_.reset();
     const PolicyVersion version = queue_.finish_update();
@@ -170,27 +167,20 @@ void RolloutModel::decode(actor::Context& cx) {
   const auto running = static_cast<double>(batch_.running());
   // Contexts grow by one token a step: the mean over these steps.
   const double context = context_tokens() + running * static_cast<double>(steps - 1) / 2;
-  const double slowdown = shared_.host.slowdown();
-  segment_ =
-      Segment{.begun = cx.now(),
-              .prefill_s = slowdown * std::exchange(prefill_s_, 0),
-              .step_s = slowdown * (config_.costs.step_s + config_.costs.sequence_s * running +
-                                    config_.costs.context_token_s * context),
-              .steps = steps};
-  set_timer(cx);
-}
-
-void RolloutModel::set_timer(actor::Context& cx) {
-  const double length =
-      segment_->prefill_s + segment_->step_s * static_cast<double>(segment_->steps);
-  const Time end = segment_->begun + duration_of(length);
-  segment_->timer = cx.after(end - cx.now(), [this](actor::Context& then) { end_segment(then); });
+  segment_ = Segment{.prefill_s = std::exchange(prefill_s_, 0),
+                     .step_s = config_.costs.step_s + config_.costs.sequence_s * running +
+                               config_.costs.context_token_s * context,
+                     .steps = steps,
+                     .piece = {}};
+  tally_->busy.begin(cx.now());
+  segment_->piece = shared_.host.begin(worker_, segment_->work_s(),
+                                       [this](actor::Context& then) { end_segment(then); });
 }
 
 void RolloutModel::end_segment(actor::Context& cx) {
   const Segment segment = *std::exchange(segment_, std::nullopt);
+  tally_->busy.end(cx.now());
   tally_->tokens += segment.steps * batch_.running();
-  tally_->busy_s += seconds(cx.now() - segment.begun);
   for (const std::uint64_t number : batch_.decode(segment.steps)) {
     Group& group = groups_.at(number);
     if (++group.ended == group.lengths.size()) finish(number);

@@ -17,6 +17,7 @@
 #include "actors/forecast/costs.h"
 #include "actors/forecast/host_load.h"
 #include "actors/forecast/lengths.h"
+#include "actors/forecast/state_clock.h"
 #include "actors/forecast/virtual_store.h"
 #include "actors/messages/rollout.h"
 #include "actors/rollout/work_queue.h"
@@ -28,7 +29,7 @@ namespace tandem::forecast {
 // The work of one rollout, all its incarnations together, for the figures of the forecast.
 struct RolloutTally {
   std::int64_t tokens = 0;  // also of groups that were never finished
-  double busy_s = 0, install_s = 0, up_s = 0;
+  StateClock busy, installing, up;
   std::int64_t deaths = 0;
 };
 
@@ -76,11 +77,12 @@ class RolloutModel {
     std::size_t started = 0, ended = 0;  // of its sequences
     std::vector<PolicyVersion> oldest;   // by sequence
   };
-  struct Segment {  // decode steps of one batch, one after the other
-    Time begun;
-    double prefill_s = 0, step_s = 0;
+  struct Segment {                     // decode steps of one batch, one after the other
+    double prefill_s = 0, step_s = 0;  // with all the cores that are wanted
     std::int64_t steps = 0;
-    actor::TimerId timer{};
+    PieceId piece;
+
+    double work_s() const { return prefill_s + step_s * static_cast<double>(steps); }
   };
 
   void send(messages::RolloutEvents event);
@@ -90,7 +92,7 @@ class RolloutModel {
   bool pause_to_install(actor::Context& cx);
   void fill();
   void decode(actor::Context& cx);
-  void set_timer(actor::Context& cx);
+  double steps_done() const;  // of the segment
   void end_segment(actor::Context& cx);
   void finish(std::uint64_t number);
   double context_tokens() const;
@@ -99,6 +101,7 @@ class RolloutModel {
   const SharedFleet shared_;
   const std::shared_ptr<RolloutTally> tally_;
   const actor::Ref<messages::RolloutEvents> exchange_;
+  WorkerId worker_;  // of the host
   rollout::WorkQueue queue_;
   ContinuousBatch batch_;
   std::map<std::uint64_t, Group> groups_;  // by number, in the order of their starts
@@ -108,8 +111,9 @@ class RolloutModel {
   bool arrived_ = false;     // `updating_` may be installed
   bool installing_ = false;  // decoding pauses
   std::optional<Segment> segment_;
-  double prefill_s_ = 0;  // of prompts, and of contexts to recompute, with the next step
-  RolloutTally before_;   // what the incarnations before this one have done
+  double prefill_s_ = 0;            // of prompts, and of contexts to recompute, with the next step
+  std::int64_t tokens_before_ = 0;  // by the incarnations before this one
+  double busy_before_s_ = 0;
   messages::RolloutStats stats_;
 };
 

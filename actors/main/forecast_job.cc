@@ -34,13 +34,15 @@ forecast::ForecastConfig forecast_config(const job::JobSpec& job, const Forecast
   auto exchange = exchange_config(job, {"forecast", ""}, false, std::move(none));
   exchange.seed = derive_seed(seed, "forecast");
   if (plan.steps) exchange.budget.steps_total = *plan.steps;
+  forecast::RewardCosts reward = plan.reward;
+  reward.threads = job.pools.reward.cpus_per_actor;
   return {.exchange = std::move(exchange),
           .rollouts = plan.rollouts,
           .rollout = rollout,
           .learner = plan.learner,
           .learner_threads =
               static_cast<double>(job.pools.learner.threads_per_actor * job.learner.ranks),
-          .reward = plan.reward,
+          .reward = reward,
           .failures = plan.failures,
           .host_cores = plan.host_cores,
           .lengths = lengths,

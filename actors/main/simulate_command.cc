@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <csignal>
-#include <cstdio>
 #include <ostream>
 #include <utility>
 
@@ -10,16 +9,15 @@
 #include "actors/cli/arguments.h"
 #include "actors/cli/shared_options.h"
 #include "actors/cli/sweep.h"
-#include "actors/cli/table.h"
 #include "actors/cli/views.h"
 #include "actors/forecast/fleet_spec.h"
-#include "actors/forecast/plot_svg.h"
 #include "actors/job/load_job.h"
 #include "actors/job/resume.h"
 #include "actors/main/forecast_job.h"
 #include "actors/main/price_option.h"
 #include "actors/main/run_rates.h"
-#include "actors/main/size_numbers.h"
+#include "actors/main/simulate_report.h"
+#include "actors/main/step_notice.h"
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
 #include "runtime/base/log.h"
@@ -29,142 +27,9 @@
 namespace tandem::app {
 namespace {
 
-using nlohmann::json;
-
-constexpr std::size_t kSeriesPoints = 500;
-
-// One row of the comparison: a job and what happened to it.
-struct Variant {
-  std::string name;
-  std::vector<std::string> sets;
-  forecast::Forecast forecast = {};
-  std::optional<double> cost_per_step = {};
-  std::string currency = {};
-  double computed_s = 0;  // here
-};
-
-std::string number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, value < 10 ? "%.2f" : value < 1000 ? "%.1f" : "%.0f", value);
-  return text;
-}
-
-double steps_per_hour(const forecast::Forecast& of) {
-  return of.seconds > 0 ? 3600 * static_cast<double>(of.steps.size()) / of.seconds : 0;
-}
-
-double queue_mean(const forecast::Forecast& of) {
-  double sum = 0;
-  for (const forecast::ForecastStep& step : of.steps) sum += static_cast<double>(step.queue_depth);
-  return of.steps.empty() ? 0 : sum / static_cast<double>(of.steps.size());
-}
-
-std::int64_t oldest_most(const forecast::Forecast& of) {
-  std::int64_t most = 0;
-  for (const forecast::ForecastStep& step : of.steps) most = std::max(most, step.oldest_age_steps);
-  return most;
-}
-
-json shown(const Variant& variant) {
-  const forecast::Forecast& of = variant.forecast;
-  json staleness = json::object();
-  for (const auto& [steps, count] : of.staleness) staleness[std::to_string(steps)] = count;
-  json series = json::array();
-  const std::size_t every = of.steps.size() / kSeriesPoints + 1;
-  for (std::size_t i = 0; i < of.steps.size(); i += every) {
-    const forecast::ForecastStep& step = of.steps[i];
-    series.push_back({{"step", i + 1},
-                      {"at_s", step.at_s},
-                      {"queue_depth", step.queue_depth},
-                      {"oldest_sample_age_steps", step.oldest_age_steps},
-                      {"trainer_idle_fraction", step.trainer_idle_fraction}});
-  }
-  return {{"variant", variant.name},
-          {"sets", variant.sets},
-          {"steps", of.steps.size()},
-          {"seconds", of.seconds},
-          {"steps_per_hour", steps_per_hour(of)},
-          {"step_seconds", of.step_seconds},
-          {"trainer_idle_fraction", of.trainer_idle_fraction},
-          {"rollout_idle_fraction", of.rollout_idle_fraction},
-          {"install_fraction", of.install_fraction},
-          {"tokens_generated", of.tokens_generated},
-          {"tokens_trained", of.tokens_trained},
-          {"tokens_trained_per_s",
-           of.seconds > 0 ? static_cast<double>(of.tokens_trained) / of.seconds : 0},
-          {"staleness", {{"mean", of.staleness_mean}, {"histogram", staleness}}},
-          {"queue_depth_mean", queue_mean(of)},
-          {"oldest_sample_age_steps_max", oldest_most(of)},
-          {"groups_trained", of.groups_trained},
-          {"groups_discarded", of.groups_discarded},
-          {"rollout_deaths", of.rollout_deaths},
-          {"cost_per_step", variant.cost_per_step ? json(*variant.cost_per_step) : json()},
-          {"currency", variant.cost_per_step ? json(variant.currency) : json()},
-          {"computed_seconds", variant.computed_s},
-          {"series", series}};
-}
-
-std::string table_of(const std::vector<Variant>& variants, int width) {
-  using cli::Align;
-  const std::vector<cli::Column> columns{{"VARIANT"},
-                                         {"S/STEP", Align::kRight},
-                                         {"STEPS/H", Align::kRight},
-                                         {"TRAINER IDLE", Align::kRight},
-                                         {"ROLLOUT IDLE", Align::kRight},
-                                         {"TOKENS/S", Align::kRight, 4, {}, 4},
-                                         {"STALENESS", Align::kRight, 4, {}, 3},
-                                         {"QUEUE", Align::kRight, 4, {}, 2},
-                                         {"OLDEST", Align::kRight, 4, {}, 1},
-                                         {"DISCARDED", Align::kRight, 4, {}, 5},
-                                         {"COST/STEP", Align::kRight, 4, {}, 6}};
-  std::vector<cli::Row> rows;
-  for (const Variant& variant : variants) {
-    const forecast::Forecast& of = variant.forecast;
-    const auto steps = static_cast<double>(std::max<std::size_t>(of.steps.size(), 1));
-    const std::int64_t stalest = of.staleness.empty() ? 0 : of.staleness.back().first;
-    rows.push_back(
-        {variant.name, number(of.seconds / steps), number(steps_per_hour(of)),
-         percent(of.trainer_idle_fraction), percent(of.rollout_idle_fraction),
-         cli::short_count(of.seconds > 0 ? static_cast<double>(of.tokens_trained) / of.seconds : 0),
-         number(of.staleness_mean) + ", most " + std::to_string(stalest), number(queue_mean(of)),
-         std::to_string(oldest_most(of)), std::to_string(of.groups_discarded),
-         variant.cost_per_step ? money(*variant.cost_per_step) + " " + variant.currency : "-"});
-  }
-  return cli::render_table(columns, rows, width);
-}
-
 Result<double> seconds_of(const std::optional<std::string>& text, double otherwise) {
   if (!text) return otherwise;
   return forecast::parse_seconds(*text);
-}
-
-std::string plot_of(const std::string& job, const std::vector<Variant>& variants) {
-  const auto panel = [&](const char* title, const auto& value) {
-    forecast::PlotPanel made{title, {}};
-    for (const Variant& variant : variants) {
-      forecast::PlotLine& line = made.lines.emplace_back(forecast::PlotLine{variant.name, {}});
-      const auto& steps = variant.forecast.steps;
-      const std::size_t every = steps.size() / kSeriesPoints + 1;
-      for (std::size_t i = 0; i < steps.size(); i += every)
-        line.points.emplace_back(steps[i].at_s, value(steps[i], i + 1));
-    }
-    return made;
-  };
-  using forecast::ForecastStep;
-  return forecast::plot_svg(
-      "tandem simulate: " + job,
-      {panel("steps",
-             [](const ForecastStep&, std::size_t step) { return static_cast<double>(step); }),
-       panel(
-           "trainer idle so far, %",
-           [](const ForecastStep& step, std::size_t) { return 100 * step.trainer_idle_fraction; }),
-       panel("groups that wait to be trained",
-             [](const ForecastStep& step, std::size_t) {
-               return static_cast<double>(step.queue_depth);
-             }),
-       panel("age of the oldest sample, steps", [](const ForecastStep& step, std::size_t) {
-         return static_cast<double>(step.oldest_age_steps);
-       })});
 }
 
 // Those of a file that somebody has edited may be anything.
@@ -181,9 +46,9 @@ Result<void> check_rates(const scheduler::FleetRates& rates) {
 }
 
 // The variants of --compare: schedules side by side.
-std::vector<Variant> schedules(const job::JobSpec& job) {
-  std::vector<Variant> all{{"strict on-policy (K = 0)", {"async.max_staleness=0"}},
-                           {"one step off (K = 1)", {"async.max_staleness=1"}}};
+std::vector<SimulatedVariant> schedules(const job::JobSpec& job) {
+  std::vector<SimulatedVariant> all{{"strict on-policy (K = 0)", {"async.max_staleness=0"}},
+                                    {"one step off (K = 1)", {"async.max_staleness=1"}}};
   for (const int k : {2, 4, 8})
     all.push_back({"K = " + std::to_string(k), {"async.max_staleness=" + std::to_string(k)}});
   const std::string k = std::to_string(std::max<std::int64_t>(1, job.async.max_staleness));
@@ -204,11 +69,11 @@ class Simulation {
   Result<int> run();
 
  private:
-  Result<std::vector<Variant>> variants(const job::JobSpec& job) const;
+  Result<std::vector<SimulatedVariant>> variants(const job::JobSpec& job) const;
   Result<ForecastPlan> plan(const job::JobSpec& job) const;
   Result<forecast::Lengths> lengths(const job::JobSpec& job) const;
   // The number of the signal that ended it, or 0.
-  Result<int> simulate(Variant& variant);
+  Result<int> simulate(SimulatedVariant& variant);
 
   const SimulateCommand& command_;
   const cli::VerbContext& context_;
@@ -218,8 +83,8 @@ class Simulation {
   std::optional<forecast::Lengths> lengths_;
 };
 
-Result<std::vector<Variant>> Simulation::variants(const job::JobSpec& job) const {
-  std::vector<Variant> all;
+Result<std::vector<SimulatedVariant>> Simulation::variants(const job::JobSpec& job) const {
+  std::vector<SimulatedVariant> all;
   if (command_.compare) {
     all = schedules(job);
   } else {
@@ -302,7 +167,7 @@ Result<forecast::Lengths> Simulation::lengths(const job::JobSpec& job) const {
                    std::to_string(job.data.max_response_length) + ")` a distribution"};
 }
 
-Result<int> Simulation::simulate(Variant& variant) {
+Result<int> Simulation::simulate(SimulatedVariant& variant) {
   std::vector<std::string> sets = command_.sets;
   sets.insert(sets.end(), variant.sets.begin(), variant.sets.end());
   const auto loaded = job::load_job(command_.job, sets, job::Files::kUnchecked);
@@ -317,15 +182,14 @@ Result<int> Simulation::simulate(Variant& variant) {
   const auto seed = static_cast<std::uint64_t>(command_.seed);
   const auto config = forecast_config(spec, *fleet, *lengths_, seed);
   const Time begun = steady_now();
+  StepNotice notice(console_, variant.name);
   int ended_by = 0;
   auto made = forecast::forecast(config, [&](std::int64_t step) {
     ended_by = signals_.wait_for(Duration::zero());
-    if (console_.terminal)
-      console_.err << "\r" << variant.name << ": step " << step << " of "
-                   << config.exchange.budget.steps_total << "\x1b[K" << std::flush;
+    notice.show(step, config.exchange.budget.steps_total);
     return ended_by == 0;
   });
-  if (console_.terminal) console_.err << "\r\x1b[K" << std::flush;
+  notice.erase();
   if (ended_by != 0) return 128 + ended_by;
   if (!made) return made.error();
   variant.forecast = *std::move(made);
@@ -361,21 +225,22 @@ Result<int> Simulation::run() {
   lengths_ = *std::move(drawn);
   auto all = variants(loaded->spec);
   if (!all) return all.error();
-  for (Variant& variant : *all) {
+  for (SimulatedVariant& variant : *all) {
     const auto done = simulate(variant);
     if (!done) return done.error();
     if (*done != 0) return *done;
   }
   if (command_.svg)
-    if (const auto written = write_file_atomic(*command_.svg, plot_of(loaded->spec.name, *all));
+    if (const auto written =
+            write_file_atomic(*command_.svg, simulate_plot(loaded->spec.name, *all));
         !written)
       return written.error();
   if (command_.output == cli::OutputForm::kJson) {
-    json list = json::array();
-    for (const Variant& variant : *all) list.push_back(shown(variant));
+    nlohmann::json list = nlohmann::json::array();
+    for (const SimulatedVariant& variant : *all) list.push_back(simulate_json(variant));
     console_.out << cli::shown_json(list, 2) << "\n" << std::flush;
   } else {
-    console_.out << table_of(*all, console_.columns()) << std::flush;
+    console_.out << simulate_tables(*all, console_.columns()) << std::flush;
   }
   return 0;
 }

@@ -1,7 +1,8 @@
 // Fleets small enough that a pencil finds their figures, and what must hold of any.
 //
 // Tests actors/forecast/forecast.h, actors/forecast/rollout_model.h,
-// actors/forecast/learner_model.h, actors/forecast/reward_model.h, actors/forecast/virtual_store.h.
+// actors/forecast/learner_model.h, actors/forecast/reward_model.h, actors/forecast/state_clock.h,
+// actors/forecast/virtual_store.h.
 #include "actors/forecast/forecast.h"
 
 #include <gtest/gtest.h>
@@ -54,7 +55,24 @@ TEST(Forecast, OnPolicyIsOneAfterTheOther) {
   EXPECT_NEAR(of.step_seconds, 1, 1e-9);
   EXPECT_EQ(of.tokens_trained, 50 * 8 * 100);
   EXPECT_EQ(of.groups_trained, 200);
-  EXPECT_EQ(of.groups_discarded, 0);
+  EXPECT_TRUE(of.groups_discarded.empty());
+  EXPECT_EQ(of.steps.back().tokens_trained, of.tokens_trained);
+}
+
+// The first batch and the last steps count in the whole run alone.
+TEST(Forecast, TheSteadyPartHasNeitherStartNorEnd) {
+  ForecastConfig config = small(1);
+  config.rollouts = {{.step_s = 0.008}};
+  config.exchange.budget.steps_total = 8;
+  const Forecast of = made(config);
+  EXPECT_NEAR(of.trainer_idle_fraction, 0.8 / 8.8, 0.01);
+  ASSERT_TRUE(of.steady);
+  EXPECT_EQ(of.steady->first, 3);
+  EXPECT_EQ(of.steady->last, 6);
+  EXPECT_NEAR(of.steady->seconds, 4, 0.02);
+  EXPECT_NEAR(of.steady->tokens_trained_per_s, 800, 5);
+  EXPECT_LT(of.steady->trainer_idle_fraction, 0.01);
+  EXPECT_NEAR(of.steady->rollout_idle_fraction, 0.2, 0.02);
 }
 
 // Each of four rollouts could take the whole batch, and would need four times as long for it. They
@@ -131,13 +149,37 @@ TEST(Forecast, SharedCoresSlowBothDown) {
   EXPECT_NEAR(made(config).seconds, 51, 0.5);
 }
 
+// On one core the learner's second takes longer by as much as the rollout works beside it, and a
+// decode step that is under way is slower from the moment when the learner begins.
+TEST(Forecast, SharedCoresAreSharedByTheMoment) {
+  ForecastConfig config = small(1);
+  config.lengths = *Lengths::parse("constant(1)");
+  config.rollouts = {{.step_s = 0.5}};
+  config.exchange.budget.steps_total = 50;
+  config.host_cores = 1;
+  const Forecast of = made(config);
+  EXPECT_NEAR(of.seconds, 50 * 1.5, 0.6);  // all the work, one after the other
+  EXPECT_NEAR(of.step_seconds, 1.5, 0.05);
+}
+
+TEST(Forecast, ScoringUsesSharedCoresToo) {
+  ForecastConfig config = small(0);
+  config.reward = {.score_s = 1, .threads = 2};
+  config.host_cores = 1;
+  EXPECT_NEAR(made(config).seconds, 50 * (1 + 1 + 2), 1);
+  config.reward.threads = 0;  // it waits for something else
+  EXPECT_NEAR(made(config).seconds, 50 * (1 + 1 + 1), 1);
+}
+
 TEST(Forecast, AShareOfGroupsWithoutVarianceIsReplacedWhereTheJobFilters) {
   ForecastConfig config = small(1);
   config.exchange.filter_groups.enable = true;
   config.reward.zero_variance = 0.3;
   const Forecast of = made(config);
   EXPECT_EQ(of.groups_trained, 200);
-  EXPECT_NEAR(static_cast<double>(of.groups_discarded), 0.3 / 0.7 * 200, 35);
+  ASSERT_EQ(of.groups_discarded.size(), 1u);
+  EXPECT_EQ(of.groups_discarded[0].first, "zero_variance");
+  EXPECT_NEAR(static_cast<double>(of.groups_discarded[0].second), 0.3 / 0.7 * 200, 35);
 }
 
 // Two runs of one configuration are the same, and random ones end well within the bound of

@@ -1,38 +1,88 @@
+// Tests actors/forecast/host_load.h.
 #include "actors/forecast/host_load.h"
 
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <string>
+#include <variant>
 #include <vector>
+
+#include "runtime/actor/actor.h"
+#include "runtime/actor/simulated_executor.h"
+#include "runtime/actor/system.h"
 
 namespace tandem::forecast {
 namespace {
 
-TEST(HostLoad, MoreThreadsThanCoresSlowAllDown) {
-  HostLoad host(2);
-  std::vector<std::string> told;
-  for (const char* const name : {"a", "b", "c"})
-    host.join(name, [&told, name] { told.emplace_back(name); });
-  host.work("a", 1);
-  host.work("b", 1);
-  EXPECT_EQ(host.slowdown(), 1);
-  EXPECT_TRUE(told.empty());
-  host.work("c", 1);
-  EXPECT_EQ(host.slowdown(), 1.5);
-  EXPECT_EQ(told, (std::vector<std::string>{"a", "b"}));  // c knows it
-  host.leave("a");
-  EXPECT_EQ(host.slowdown(), 1);
-  EXPECT_EQ(told.size(), 4u);
-  host.work("a", 5);  // it has left
-  EXPECT_EQ(host.slowdown(), 1);
+struct Work {
+  double s = 0;
+};
+
+// An actor that does its work and writes down when it ends.
+class Worker {
+ public:
+  using Inbox = std::variant<Work>;
+  Worker(HostLoad& host, double threads, std::vector<double>& ends)
+      : host_(host), threads_(threads), ends_(ends) {}
+  ~Worker() { host_.leave(worker_); }
+  void handle(actor::Context& cx, Work work) {
+    if (worker_ == WorkerId{}) worker_ = host_.join(cx, threads_);
+    piece_ = host_.begin(worker_, work.s, [this](actor::Context& then) {
+      ends_.push_back(seconds(then.now() - Time{}));
+    });
+  }
+
+ private:
+  HostLoad& host_;
+  const double threads_;
+  std::vector<double>& ends_;
+  WorkerId worker_;
+  PieceId piece_;
+};
+
+struct World {
+  explicit World(double cores) : host(executor, cores), system(executor, {}) {}
+  actor::Ref<Worker::Inbox> start(const std::string& name, double threads, double work_s) {
+    auto worker = system.spawn<Worker>(
+        name, [this, threads] { return std::make_unique<Worker>(host, threads, ends); });
+    (void)worker.tell(Work{work_s});
+    return worker;
+  }
+  void run_to(double s) {
+    executor.run_until([] { return false; }, Time{} + duration_of(s) - executor.now());
+  }
+
+  actor::SimulatedExecutor executor{1};
+  std::vector<double> ends;
+  HostLoad host;
+  actor::System system;
+};
+
+TEST(HostLoad, WorkThatIsUnderWayIsSlowedAtOnce) {
+  World world(1);
+  world.start("a", 1, 1);
+  world.executor.at(Time{} + duration_of(0.5), [&] { world.start("b", 1, 2); });
+  world.run_to(10);
+  // Half of a's work is left, and takes a second beside b.
+  EXPECT_EQ(world.ends, (std::vector<double>{1.5, 3}));
+}
+
+TEST(HostLoad, AnActorThatEndsLeavesTheCoresToTheOthers) {
+  World world(1);
+  world.start("a", 1, 1);
+  world.start("b", 1, 5);
+  world.executor.at(Time{} + duration_of(1), [&] { world.system.stop("b"); });
+  world.run_to(10);
+  EXPECT_EQ(world.ends, (std::vector<double>{1.5}));
 }
 
 TEST(HostLoad, WithoutSharedCoresNothingIsSlower) {
-  HostLoad host(0);
-  host.join("a", [] { FAIL(); });
-  host.join("b", [] { FAIL(); });
-  host.work("a", 1000);
-  host.work("b", 1000);
-  EXPECT_EQ(host.slowdown(), 1);
+  World world(0);
+  world.start("a", 1000, 1);
+  world.start("b", 1000, 2);
+  world.run_to(10);
+  EXPECT_EQ(world.ends, (std::vector<double>{1, 2}));
 }
 
 }  // namespace
