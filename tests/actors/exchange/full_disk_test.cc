@@ -15,7 +15,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-messages::JobStatus status_of(Stage& stage) {
+messages::JobStatus asked_status(Stage& stage) {
   std::optional<messages::ExchangeReport> report;
   const actor::ReplyTo<messages::ExchangeReport> reply(
       [&](Result<messages::ExchangeReport> answer) { report = *std::move(answer); });
@@ -31,7 +31,7 @@ class FullDisk : public testing::TestWithParam<int> {  // the errno of its write
     stage.train(1);
     stage.record.os_error = GetParam();
   }
-  messages::JobStatus status() { return status_of(stage); }
+  messages::JobStatus status() { return asked_status(stage); }
   static bool full() { return GetParam() == ENOSPC; }
   static const char* awaited() {
     return full() ? "room on the disk" : "a disk that can be written";
@@ -61,16 +61,16 @@ TEST(SlowDisk, TheSlowestWriteIsInTheStatusForTwoMinutes) {
   Stage stage;
   stage.begin();
   stage.train(1);
-  EXPECT_EQ(status_of(stage).journal_write_s, 0) << "a simulated disk takes no time";
+  EXPECT_EQ(asked_status(stage).journal_write_s, 0) << "a simulated disk takes no time";
   stage.record.on_events = [&](auto) { stage.executor.pass(800ms); };
   stage.tell(messages::ActorDown{kRollout, "killed"});
   stage.run(1s);
-  EXPECT_DOUBLE_EQ(status_of(stage).journal_write_s, 0.8);
+  EXPECT_DOUBLE_EQ(asked_status(stage).journal_write_s, 0.8);
   stage.record.on_events = nullptr;
   stage.run(50s);
-  EXPECT_DOUBLE_EQ(status_of(stage).journal_write_s, 0.8);
+  EXPECT_DOUBLE_EQ(asked_status(stage).journal_write_s, 0.8);
   stage.run(2min);
-  EXPECT_EQ(status_of(stage).journal_write_s, 0);
+  EXPECT_EQ(asked_status(stage).journal_write_s, 0);
 }
 
 TEST_P(FullDisk, ARunStandsStillUntilThereIsRoomAndSaysSo) {
