@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/file.h"
 #include "runtime/base/json.h"
 #include "runtime/base/log.h"
 #include "tests/actors/api/exposition.h"
@@ -70,15 +71,22 @@ TEST(Prometheus, AHistogramIsCumulative) {
       << "of the rollout alone";
 }
 
-// What people who run vLLM type: names with and without the suffix that clients of Prometheus add.
+// What people who run vLLM type, word for word: `grep -E` and queries with and without the suffix
+// that clients of Prometheus add. tests/monitoring evaluates the queries.
 TEST(Prometheus, TheCommandsOfFleetRunbooksFindTheEngines) {
   messages::ExchangeReport report;
   report.loads.push_back({.actor = "j-1/rollout/0", .engine = messages::RolloutStats{}});
   const std::string text = prometheus_text({}, {{"j-1", report}});
-  for (const char* const word :
-       {"vllm:generation_tokens", "vllm:num_requests_running", "vllm:num_requests_waiting",
-        "vllm:prefix_cache_hits", "vllm:prefix_cache_queries"})
-    EXPECT_EQ(lines_of(text, word).size(), 1u) << "grep -E '" << word << "'";
+  const std::string guide =
+      read_file(TANDEM_SOURCE_DIR "/docs/guides/alerts.md", std::uint64_t{1} << 20).value();
+  for (const std::string words :
+       {"vllm:generation_tokens|vllm:num_requests_running|vllm:num_requests_waiting",
+        "vllm:prefix_cache_hits|vllm:prefix_cache_queries"}) {
+    EXPECT_NE(guide.find("grep -E '" + words + "'"), std::string::npos) << words;
+    std::istringstream each(words);
+    for (std::string word; std::getline(each, word, '|');)
+      EXPECT_EQ(lines_of(text, word).size(), 1u) << "grep -E '" << words << "' finds no " << word;
+  }
   EXPECT_EQ(lines_of(text, "vllm:generation_tokens_total{").size(), 1u)
       << "rate(vllm:generation_tokens_total[5m])";
 }
