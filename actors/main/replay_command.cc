@@ -14,6 +14,7 @@
 #include "actors/cli/views.h"
 #include "actors/job/resume.h"
 #include "actors/main/replay_run.h"
+#include "actors/main/step_notice.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
