@@ -109,7 +109,8 @@ Schema fleet_rates_schema() {
   const Schema rollout = object({{"actor", text()},
                                  {"tokens_per_s", number(), "While its engine was at work."},
                                  {"busy_fraction", number()},
-                                 {"install_fraction", number(), "Decoding paused for installs."}});
+                                 {"install_fraction", number(), "Decoding paused for installs."},
+                                 {"sequences", number(), "Decoded at once, on average."}});
   const Schema spread =
       object({{"rollouts", integer()}, {"mean", number()}, {"min", number()}, {"max", number()}});
   return object({{"steps", integer(), "Steps of the window."},
@@ -133,7 +134,10 @@ Schema fleet_rates_schema() {
                  {"prefix_hit_ratio", nullable(number())},
                  {"trainer_idle_fraction", number()},
                  {"rollout_idle_fraction", number()},
-                 {"rollout_deaths", integer()}});
+                 {"rollout_deaths", integer()},
+                 {"waits", map_of(number()),
+                  "Seconds of each step that the learner waited, by what it waited for."},
+                 {"since_resize", boolean(), "The window begins at the fleet's last change."}});
 }
 
 Schema cost_schema() {

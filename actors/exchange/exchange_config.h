@@ -43,6 +43,13 @@ struct SaveSchedule {
   Duration time{};          // since the checkpoint before, or since training began
 };
 
+// The job's bounds on the sequences of one rollout, which are the rollouts' own to keep: they are
+// here for the sentence that names the one which holds the learner up (fleet_view.h).
+struct SequenceBounds {
+  std::int64_t running_max = 0;          // rollout.max_num_seqs; 0: not known
+  std::optional<std::int64_t> held_max;  // async.max_concurrent_rollouts
+};
+
 struct ExchangeConfig {
   std::string job;  // id
   std::uint64_t seed = 0;
@@ -78,6 +85,7 @@ struct ExchangeConfig {
   std::int64_t fleet_window_steps = 0;  // of one FleetMeasured at least (fleet_window.h); 0: none
   std::optional<scheduler::BroadcastLimits> broadcasts = {};  // none: weights are only fetched
   scheduler::FleetDevices devices = {};
+  SequenceBounds sequences = {};
   std::optional<scheduler::Pricing> pricing = {};  // none: nothing has a cost
 };
 

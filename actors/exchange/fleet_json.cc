@@ -30,6 +30,16 @@ json spread_json(const std::vector<scheduler::RolloutRate>& rollouts) {
           {"max", spread.max}};
 }
 
+// By the wait's name; without those that there were none of.
+json waits_json(const scheduler::WaitSeconds& waits) {
+  json object = json::object();
+  for (std::size_t i = 0; i < waits.size(); ++i)
+    if (const auto wait = static_cast<scheduler::TrainerWait>(i);
+        wait != scheduler::TrainerWait::kNone && waits[i] > 0)
+      object[spelling(wait)] = waits[i];
+  return object;
+}
+
 }  // namespace
 
 json rates_json(const scheduler::FleetRates& rates) {
@@ -38,7 +48,8 @@ json rates_json(const scheduler::FleetRates& rates) {
     rollouts.push_back({{"actor", rollout.actor},
                         {"tokens_per_s", rollout.tokens_per_s},
                         {"busy_fraction", rollout.busy_fraction},
-                        {"install_fraction", rollout.install_fraction}});
+                        {"install_fraction", rollout.install_fraction},
+                        {"sequences", rollout.sequences}});
   return {{"steps", rates.steps},
           {"seconds", rates.seconds},
           {"rollouts", std::move(rollouts)},
@@ -58,7 +69,9 @@ json rates_json(const scheduler::FleetRates& rates) {
           {"prefix_hit_ratio", rates.prefix_hit_ratio ? json(*rates.prefix_hit_ratio) : json()},
           {"trainer_idle_fraction", rates.trainer_idle_fraction},
           {"rollout_idle_fraction", rates.rollout_idle_fraction},
-          {"rollout_deaths", rates.rollout_deaths}};
+          {"rollout_deaths", rates.rollout_deaths},
+          {"waits", waits_json(rates.waits)},
+          {"since_resize", rates.since_resize}};
 }
 
 json predicted_json(const scheduler::FleetGap& gap) {
@@ -79,12 +92,17 @@ void add_metrics(json& line, const scheduler::FleetRates& rates) {
   line["tandem/recent/tokens_generated_per_trained"] = rates.generated_per_trained;
   line["tandem/install_pause_s"] = rates.install_seconds;
   if (rates.prefix_hit_ratio) line["tandem/prefix_hit_ratio"] = *rates.prefix_hit_ratio;
+  const json waits = waits_json(rates.waits);
+  for (const auto& [wait, seconds] : waits.items()) line["tandem/recent/wait_s/" + wait] = seconds;
   if (rates.rollouts.empty()) return;
   line["tandem/install_pause_fraction"] = install_fraction(rates);
   const RateSpread spread = spread_of(rates.rollouts);
   line["tandem/rollout_tokens_per_s/mean"] = spread.mean;
   line["tandem/rollout_tokens_per_s/min"] = spread.min;
   line["tandem/rollout_tokens_per_s/max"] = spread.max;
+  double sequences = 0;
+  for (const scheduler::RolloutRate& rollout : rates.rollouts) sequences += rollout.sequences;
+  line["tandem/recent/sequences"] = sequences / static_cast<double>(rates.rollouts.size());
 }
 
 }  // namespace tandem::exchange

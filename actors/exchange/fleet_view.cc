@@ -10,21 +10,34 @@ using scheduler::GroupState;
 
 namespace {
 
+bool has_room(const RunView& view, const WorkerFacts& rollout) {
+  const std::int64_t n = view.config.n;
+  return !rollout.draining &&
+         rollout.capacity - view.facts.flow.ledger.held_by(rollout.who.incarnation) * n >= n;
+}
+
 scheduler::TrainerState trainer_state(const RunView& view) {
   const LearnerFacts& learner = view.facts.learner;
   const scheduler::Ledger& ledger = view.facts.flow.ledger;
-  return {.up = learner.who.has_value(),
-          .trains = learner.owed.has_value(),
-          .saves = learner.checkpoint_awaited.has_value(),
-          .held_up = evaluation_in_the_way(view, ledger.budget_state().next_step),
-          .evaluates = std::ranges::any_of(view.seen.evaluations,
-                                           [](const Evaluation& one) { return !one.generated(); }),
-          .rollouts = std::ssize(view.facts.workers.rollouts()),
-          .step_groups = view.config.budget.groups_per_step,
-          .admitted = ledger.count(GroupState::kAdmitted),
-          .rolling = ledger.count(GroupState::kRolling),
-          .generated = ledger.count(GroupState::kGenerated) + ledger.count(GroupState::kScoring),
-          .scored = ledger.count(GroupState::kScored)};
+  scheduler::TrainerState state{
+      .up = learner.who.has_value(),
+      .trains = learner.owed.has_value(),
+      .saves = learner.checkpoint_awaited.has_value(),
+      .held_up = evaluation_in_the_way(view, ledger.budget_state().next_step),
+      .evaluates = std::ranges::any_of(view.seen.evaluations,
+                                       [](const Evaluation& one) { return !one.generated(); }),
+      .rollouts = std::ssize(view.facts.workers.rollouts()),
+      .step_groups = view.config.budget.groups_per_step,
+      .admitted = ledger.count(GroupState::kAdmitted),
+      .rolling = ledger.count(GroupState::kRolling),
+      .generated = ledger.count(GroupState::kGenerated) + ledger.count(GroupState::kScoring),
+      .scored = ledger.count(GroupState::kScored)};
+  // Nothing else needs a look at all rollouts.
+  if (!state.trains && state.admitted > 0)
+    state.room = std::ranges::any_of(view.facts.workers.rollouts(), [&](const auto& rollout) {
+      return has_room(view, rollout.second);
+    });
+  return state;
 }
 
 }  // namespace
@@ -36,17 +49,24 @@ void note_wait(Turn& turn) {
   turn.seen.fleet.evaluates(state.evaluates, turn.now);
 }
 
+std::int64_t rollouts_at_work(const RunView& view) {
+  return std::ranges::count_if(view.facts.workers.rollouts(),
+                               [](const auto& rollout) { return !rollout.second.draining; });
+}
+
 std::optional<scheduler::FleetGap> gap_of(const RunView& view,
                                           const std::optional<scheduler::FleetRates>& rates) {
   if (!rates) return std::nullopt;
-  const auto& rollouts = view.facts.workers.rollouts();
-  const auto up =
-      std::ranges::count_if(rollouts, [](const auto& rollout) { return !rollout.second.draining; });
   return scheduler::gap_of({.rates = *rates,
-                            .waits = view.seen.fleet.wait_seconds(),
                             .overlaps = view.config.budget.max_staleness > 0,
-                            .rollouts = up,
-                            .autoscaled = view.config.fleet_window_steps > 0});
+                            .rollouts = rollouts_at_work(view),
+                            .autoscaled = view.config.fleet_window_steps > 0,
+                            .limits = {.sequences_max = view.config.sequences.running_max,
+                                       .held_max = view.config.sequences.held_max,
+                                       .completions_per_prompt = view.config.n,
+                                       .prompts_per_step = view.config.budget.groups_per_step,
+                                       .lookahead = view.config.budget.lookahead,
+                                       .max_staleness = view.config.budget.max_staleness}});
 }
 
 }  // namespace tandem::exchange

@@ -2,6 +2,7 @@
 // the rates predict of it (scheduler/fleet/fleet_gap.h).
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
 #include "actors/exchange/turn.h"
@@ -12,6 +13,9 @@ namespace tandem::exchange {
 // Call it after each decision: the learner waits for this until the next one, and as long an
 // evaluation is generated or none is.
 void note_wait(Turn& turn);
+
+// The rollouts that are up and do not drain.
+std::int64_t rollouts_at_work(const RunView& view);
 
 // `rates` are those of view.seen.fleet; nullopt where they are not enough for a prediction.
 std::optional<scheduler::FleetGap> gap_of(const RunView& view,

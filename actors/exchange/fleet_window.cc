@@ -48,7 +48,8 @@ scheduler::RolloutRate rate_of(const std::string& rollout, const RolloutSums& su
   return {.actor = rollout,
           .tokens_per_s = ratio(static_cast<double>(sums.tokens), sums.busy_seconds),
           .busy_fraction = share(sums.busy_seconds, sums.observed_seconds),
-          .install_fraction = share(sums.pause_seconds, sums.observed_seconds)};
+          .install_fraction = share(sums.pause_seconds, sums.observed_seconds),
+          .sequences = ratio(sums.steps.x1, sums.steps.count)};
 }
 
 }  // namespace
@@ -92,8 +93,18 @@ void FleetWindow::installed(const std::string& rollout, double pause_seconds) {
 
 void FleetWindow::ended(const std::string& rollout, bool died) {
   sums_.rollout_deaths += died ? 1 : 0;
+  if (!died) leaves(rollout);
   const auto found = place_by_rollout_.find(rollout);
   if (found != place_by_rollout_.end()) places_[found->second].up = false;
+}
+
+void FleetWindow::came(const std::string& rollout) {
+  if (fleet_.insert(rollout).second) fleet_changed_ = true;
+}
+
+void FleetWindow::leaves(const std::string& rollout) {
+  fleet_.erase(rollout);
+  fleet_changed_ = true;
 }
 
 void FleetWindow::delayed(FleetDelay what, Duration time) {
@@ -124,6 +135,7 @@ void FleetWindow::free_places() {
   for (std::size_t i = 0; i < places_.size(); ++i) {
     Place& place = places_[i];
     if (place.rollout.empty() || place.up || place.sums != points_.front().of(i)) continue;
+    fleet_.erase(place.rollout);
     place_by_rollout_.erase(place.rollout);
     place.rollout.clear();
     free_.push_back(i);
@@ -147,6 +159,11 @@ void FleetWindow::committed(std::uint64_t tokens, std::int64_t completions, Time
   ++sums_.steps;
   sums_.tokens_trained += tokens;
   sums_.completions += completions;
+  if (std::exchange(fleet_changed_, false) && !points_.empty()) {
+    points_.clear();
+    window_start_.reset();
+    begins_at_change_ = true;
+  }
   const bool close =
       points_.size() > 1 && points_.back().at - points_[points_.size() - 2].at < kPointsApart;
   if (!close) points_.emplace_back();
@@ -156,8 +173,10 @@ void FleetWindow::committed(std::uint64_t tokens, std::int64_t completions, Time
   point.rollouts.resize(places_.size());
   for (std::size_t i = 0; i < places_.size(); ++i) point.rollouts[i] = places_[i].sums;
   if (!window_start_) window_start_ = {sums_.steps, now};
-  while (points_.size() > 2 && covers(points_[1].sums.steps, points_[1].at, kRateSteps))
+  while (points_.size() > 2 && covers(points_[1].sums.steps, points_[1].at, kRateSteps)) {
     points_.pop_front();
+    begins_at_change_ = false;
+  }
   up_.clear();
   for (const auto& [rollout, i] : place_by_rollout_)
     if (places_[i].up) up_.push_back(i);
@@ -172,13 +191,10 @@ const FleetWindow::Point* FleetWindow::start_of(std::int64_t steps) const {
   return points_.back().at - from->at < kRateTimeLeast ? nullptr : from;
 }
 
-scheduler::WaitSeconds FleetWindow::wait_seconds(std::int64_t steps) const {
-  const Point* const from = start_of(steps);
-  if (!from) return {};
+scheduler::WaitSeconds FleetWindow::waits_from(const Point& from) const {
   scheduler::WaitSeconds waits = points_.back().sums.waits;
-  const auto count = static_cast<double>(points_.back().sums.steps - from->sums.steps);
-  for (std::size_t i = 0; i < waits.size(); ++i)
-    waits[i] = (waits[i] - from->sums.waits[i]) / count;
+  const auto count = static_cast<double>(points_.back().sums.steps - from.sums.steps);
+  for (std::size_t i = 0; i < waits.size(); ++i) waits[i] = (waits[i] - from.sums.waits[i]) / count;
   return waits;
 }
 
@@ -232,6 +248,8 @@ std::optional<scheduler::FleetRates> FleetWindow::rates(std::int64_t steps) cons
   if (all.observed_seconds > 0)
     rates.rollout_idle_fraction = 1 - share(all.busy_seconds, all.observed_seconds);
   rates.rollout_deaths = to.sums.rollout_deaths - from->sums.rollout_deaths;
+  rates.waits = waits_from(*from);
+  rates.since_resize = begins_at_change_ && from == &points_.front();
   return rates;
 }
 

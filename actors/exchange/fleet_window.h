@@ -8,6 +8,8 @@
 //
 //   MW-1  No sum goes back, whatever restarts: a rate is never negative.
 //   MW-2  At most kRatePoints points are kept, however long the run and however short its steps.
+//   MW-3  No window has steps of two fleets: one begins anew where a rollout is added, drains or is
+//         taken away. Deaths do not: a window counts them.
 #pragma once
 
 #include <array>
@@ -16,6 +18,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -77,6 +80,10 @@ class FleetWindow {
               const messages::RolloutStats& now, Duration time);
   void installed(const std::string& rollout, double pause_seconds);
   void ended(const std::string& rollout, bool died);
+  // A rollout has come up, or it drains. One that comes up under the name of one that died is no
+  // change of the fleet.
+  void came(const std::string& rollout);
+  void leaves(const std::string& rollout);
   void wasted(std::uint64_t tokens) { sums_.tokens_wasted += tokens; }
   void delayed(FleetDelay what, Duration time);
   // The learner was at work on a step, which it has trained, or it ended before.
@@ -92,8 +99,6 @@ class FleetWindow {
   // Of the newest `steps` steps, or of those of kRateTime where these are more. Nothing before two
   // steps are committed and kRateTimeLeast has passed between two of them.
   std::optional<scheduler::FleetRates> rates(std::int64_t steps = kRateStepsShown) const;
-  // Of the same window, for each step; zeros where there are no rates.
-  scheduler::WaitSeconds wait_seconds(std::int64_t steps = kRateStepsShown) const;
   // The part of the same window in which an evaluation was generated.
   double evaluation_fraction(std::int64_t steps = kRateStepsShown) const;
   // Whether `steps` steps and kRateTime have passed at the newest commit since this last said so
@@ -120,6 +125,8 @@ class FleetWindow {
   };
   Place& place_of(const std::string& rollout);
   void free_places();
+  // For each step since `from`, which is not the newest point.
+  scheduler::WaitSeconds waits_from(const Point& from) const;
   bool covers(std::int64_t steps_at, Time at, std::int64_t steps) const;
   const Point* start_of(std::int64_t steps) const;  // null: no window is long enough
 
@@ -134,6 +141,9 @@ class FleetWindow {
     Time at;
   };
   std::optional<WindowStart> window_start_;
+  std::set<std::string> fleet_;    // names of rollouts that came and have not left
+  bool fleet_changed_ = false;     // since the newest commit
+  bool begins_at_change_ = false;  // the oldest point is of the commit behind a change
   std::vector<Place> places_;
   std::map<std::string, std::size_t> place_by_rollout_;
   std::vector<std::size_t> free_;  // places

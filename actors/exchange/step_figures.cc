@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "actors/exchange/fleet_json.h"
+#include "actors/exchange/fleet_view.h"
 #include "actors/exchange/journal_rows.h"
 #include "actors/exchange/run_report.h"
 #include "actors/exchange/work_totals.h"
@@ -174,6 +175,7 @@ void write_metrics(Turn& turn, const messages::StepCommitted& committed,
                       {"tandem/wall_seconds", work_of(turn.view()).wall_seconds},
                       {"tandem/trainer_idle_fraction", job.trainer_idle_fraction},
                       {"tandem/rollout_idle_fraction", figures.rollout_idle_fraction},
+                      {"tandem/rollouts", rollouts_at_work(turn.view())},
                       {"tandem/tokens_generated_per_s", job.tokens_generated_per_s},
                       {"tandem/goodput", job.cost.goodput},
                       {"tandem/rewards_failed", shown.rewards_failed},

@@ -74,6 +74,7 @@ void come_up(Turn& turn, const messages::Role& role, const ActorId& who, std::in
   if (const auto old = workers.find(who.name); old != workers.end()) retire(turn, old->second);
   turn.record(WorkerCameUp{role, who, capacity});
   turn.seen.workers.by_actor[who.name] = {.up = turn.now, .worked = turn.now};
+  if (role == messages::Role::kRollout) turn.seen.fleet.came(who.name);
   turn.wake();
 }
 
@@ -108,6 +109,7 @@ void take(Turn& turn, const messages::DrainActor& drain) {
   if (turn.facts.workers.find(who)) {
     const Time deadline = turn.now + std::chrono::milliseconds(drain.deadline_ms);
     turn.record(WorkerDrains{who});
+    if (is_rollout(turn.facts, who)) turn.seen.fleet.leaves(who.name);
     turn.seen.workers.by_actor[who.name].drain_deadline = deadline;
     turn.wake();
     return turn.send(DecideAt{deadline});

@@ -129,14 +129,6 @@ Error cluster_gone(const nlohmann::json& job) {
   return error;
 }
 
-const char* cancel_notice(const nlohmann::json& job) {
-  if (job.is_null())
-    return "cancelling as soon as the job is accepted; once more to stop at once\n";
-  return job.value("trains", true)
-             ? "cancelling; a checkpoint is saved first; once more to stop at once\n"
-             : "cancelling; its actors finish first; once more to stop at once\n";
-}
-
 // When a bounded job is cancelled, and when it is ended by force.
 class Bounds {
  public:
@@ -200,7 +192,7 @@ int submit_and_follow(RunCluster& cluster, JobFollower::Submission submission, B
       return early == EarlyEnd::kBounds ? 0 : stopped(now.job, bounds.there(), console);
     }
     early = EarlyEnd::kInterrupt;
-    console.err << cancel_notice(now.job) << std::flush;
+    console.err << cancel_notice(now.job, bounds.there()) << std::flush;
     follower.cancel();
   }
 }
@@ -255,6 +247,16 @@ int run_job(const RunCommand& command, const cli::Console& console, bool verbose
 }
 
 }  // namespace
+
+const char* cancel_notice(const nlohmann::json& job, bool bounded) {
+  if (bounded)
+    return "stopping the measurement, nothing is kept of it; once more to stop at once\n";
+  if (job.is_null())
+    return "cancelling as soon as the job is accepted; once more to stop at once\n";
+  return job.value("trains", true)
+             ? "cancelling; a checkpoint is saved first; once more to stop at once\n"
+             : "cancelling; its actors finish first; once more to stop at once\n";
+}
 
 cli::VerbHelp RunCommand::help() {
   return {

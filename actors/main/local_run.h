@@ -10,6 +10,7 @@
 
 #include "actors/cli/verb.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/json.h"
 
 namespace tandem::app {
 
@@ -35,5 +36,9 @@ struct RunCommand {
   std::optional<std::int64_t> memory_bytes;  // offered by the node that it starts; see NodeCommand
   std::optional<RunBounds> bounds;           // no option sets them
 };
+
+// Said at the first Ctrl-C. `job` is null before it is accepted. A bounded run saves no checkpoint,
+// since nobody resumes it.
+const char* cancel_notice(const nlohmann::json& job, bool bounded);
 
 }  // namespace tandem::app

@@ -5,11 +5,16 @@
 #include <string>
 #include <vector>
 
+#include "scheduler/fleet/placement.h"
+#include "scheduler/fleet/sizing.h"
+
 namespace tandem::app {
 namespace {
 
 using nlohmann::json;
 using scheduler::FleetRates;
+
+constexpr const char* kRollouts = "tandem/rollouts";
 
 // The figure of one line; nullopt where it is missing or no number.
 std::optional<double> figure(const json& line, const char* key) {
@@ -34,6 +39,21 @@ std::optional<double> newest(std::span<const json> lines, const char* key) {
   for (std::size_t i = lines.size(); i-- > 0;)
     if (const auto value = figure(lines[i], key)) return value;
   return std::nullopt;
+}
+
+// Of the newest line that has rates.
+scheduler::WaitSeconds waits_of(std::span<const json> lines) {
+  scheduler::WaitSeconds waits{};
+  for (std::size_t at = lines.size(); at-- > 0;) {
+    if (!figure(lines[at], "tandem/recent/trainer_idle_fraction")) continue;
+    for (std::size_t i = 0; i < waits.size(); ++i)
+      waits[i] = figure(lines[at], ("tandem/recent/wait_s/" +
+                                    std::string(spelling(static_cast<scheduler::TrainerWait>(i))))
+                                       .c_str())
+                     .value_or(0);
+    break;
+  }
+  return waits;
 }
 
 double share(double value) { return std::clamp(value, 0.0, 1.0); }
@@ -63,16 +83,36 @@ void MetricRates::add(const json& line) {
   if (std::ssize(lines_) > kWindowStepsMost + 1) lines_.pop_front();
 }
 
+std::optional<std::int64_t> MetricRates::rollouts() const {
+  const auto up = lines_.empty() ? std::nullopt : figure(lines_.back(), kRollouts);
+  if (!up) return std::nullopt;
+  return static_cast<std::int64_t>(std::clamp<double>(*up, 0, scheduler::kReplicasMax));
+}
+
+std::size_t MetricRates::lines_of_fleet() const {
+  const auto up = rollouts();
+  if (!up) return lines_.size();
+  const auto of_fleet = [&](const json& line) {
+    return figure(line, kRollouts).value_or(0) == static_cast<double>(*up);
+  };
+  const auto first = std::ranges::find_if_not(lines_.rbegin(), lines_.rend(), of_fleet);
+  return static_cast<std::size_t>(first - lines_.rbegin());
+}
+
 Result<FleetRates> MetricRates::rates(const PoolPlan& plan) const {
   if (steps_ == 0)
     return Error{ErrorCode::kInvalid, "the run has committed no step yet, so it has no rates", "",
                  "wait for its first steps, or name a run that has some"};
-  const std::int64_t steps = std::clamp<std::int64_t>(steps_ / 2, 1, kWindowStepsMost);
+  const std::int64_t half = std::clamp<std::int64_t>(
+      std::max(steps_ / 2, std::min(steps_ - 1, scheduler::kStepsJudged)), 1, kWindowStepsMost);
+  const auto of_fleet = static_cast<std::int64_t>(lines_of_fleet());
+  const std::int64_t steps = std::min(half, of_fleet);
   const std::vector<json> kept(lines_.end() - std::min(steps + 1, std::ssize(lines_)),
                                lines_.end());
   const std::span<const json> lines = std::span(kept).last(static_cast<std::size_t>(steps));
 
-  FleetRates rates{.steps = steps, .rollouts = {}, .prefix_hit_ratio = {}};
+  FleetRates rates{
+      .steps = steps, .rollouts = {}, .prefix_hit_ratio = {}, .since_resize = of_fleet < half};
   rates.step_seconds = mean(lines, "timing_s/step").value_or(0);
   rates.completions_per_step = static_cast<double>(plan.completions_per_step());
   rates.step_tokens = rates.completions_per_step * mean(lines, "response_length/mean").value_or(0);
@@ -91,7 +131,10 @@ Result<FleetRates> MetricRates::rates(const PoolPlan& plan) const {
   rates.trainer_idle_fraction = newest(lines, "tandem/recent/trainer_idle_fraction")
                                     .value_or(share(1 - trained_seconds / rates.seconds));
 
-  const std::int64_t count = std::max<std::int64_t>(1, plan.replicas.value_or(1));
+  rates.waits = waits_of(lines);
+  const double sequences = newest(lines, "tandem/recent/sequences").value_or(0);
+  const std::int64_t count =
+      std::max<std::int64_t>(1, rollouts().value_or(plan.replicas.value_or(1)));
   const double busy = 1 - rates.rollout_idle_fraction;
   const double generated =
       rates.step_tokens * static_cast<double>(steps) * rates.generated_per_trained;
@@ -107,7 +150,8 @@ Result<FleetRates> MetricRates::rates(const PoolPlan& plan) const {
     rates.rollouts.push_back({.actor = "",  // the lines do not say which one
                               .tokens_per_s = rate,
                               .busy_fraction = busy,
-                              .install_fraction = share(pause)});
+                              .install_fraction = share(pause),
+                              .sequences = sequences});
   return rates;
 }
 

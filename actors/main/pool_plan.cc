@@ -1,10 +1,12 @@
 #include "actors/main/pool_plan.h"
 
+#include <algorithm>
 #include <charconv>
 #include <map>
 #include <utility>
 
 #include "scheduler/fleet/device_split.h"
+#include "scheduler/fleet/staleness.h"
 
 namespace tandem::app {
 namespace {
@@ -46,7 +48,16 @@ Result<PoolPlan> plan_of(const runs::JobKeys& keys, const std::string& where) {
       .devices_per_rollout =
           scheduler::devices_of(number("pools.rollout.gpus_per_actor").value_or(0)),
       .devices_per_rank = scheduler::devices_of(number("pools.learner.gpus_per_actor").value_or(0)),
-      .prices = {}};
+      .prices = {},
+      .limits = {}};
+  plan.limits = {
+      .sequences_max = whole("rollout.max_num_seqs").value_or(0),
+      .held_max = whole("async.max_concurrent_rollouts"),
+      .completions_per_prompt = std::max<std::int64_t>(1, plan.completions_per_prompt),
+      .prompts_per_step = plan.prompts_per_step,
+      .lookahead =
+          whole("async.lookahead").value_or(scheduler::default_lookahead(plan.max_staleness)),
+      .max_staleness = plan.max_staleness};
   if (const auto rollout = number("pricing.rollout"), learner = number("pricing.learner");
       rollout && learner)
     plan.prices = {.rollout = *rollout, .learner = *learner, .currency = text("pricing.currency")};

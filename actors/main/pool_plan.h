@@ -11,6 +11,7 @@
 #include "runtime/base/result.h"
 #include "scheduler/fleet/fleet_cost.h"
 #include "scheduler/fleet/fleet_rates.h"
+#include "scheduler/fleet/work_limits.h"
 
 namespace tandem::app {
 
@@ -24,6 +25,7 @@ struct PoolPlan {
   // scheduler::devices_of() of a rollout and of a rank of the learner
   double devices_per_rollout = 1, devices_per_rank = 1;
   std::optional<scheduler::Pricing> prices;  // section `pricing`
+  scheduler::WorkLimits limits;
 
   std::int64_t completions_per_step() const { return prompts_per_step * completions_per_prompt; }
   bool overlaps() const { return max_staleness > 0; }

@@ -39,6 +39,12 @@ std::optional<scheduler::FleetRates> rates_in(const json& value) {
   }
   if (const auto it = value.find("prefix_hit_ratio"); it != value.end() && it->is_number())
     rates.prefix_hit_ratio = it->get<double>();
+  if (const auto it = value.find("waits"); it != value.end() && it->is_object())
+    for (const auto& [name, seconds] : it->items())
+      if (const auto wait = spelt<scheduler::TrainerWait>(name); wait && seconds.is_number())
+        rates.waits[static_cast<std::size_t>(*wait)] = seconds.get<double>();
+  if (const auto it = value.find("since_resize"); it != value.end() && it->is_boolean())
+    rates.since_resize = it->get<bool>();
   const json rollouts = value.value("rollouts", json::array());
   if (!rollouts.is_array()) return std::nullopt;
   for (const json& one : rollouts) {
@@ -49,6 +55,7 @@ std::optional<scheduler::FleetRates> rates_in(const json& value) {
     read(one, "tokens_per_s", rollout.tokens_per_s);
     read(one, "busy_fraction", rollout.busy_fraction);
     read(one, "install_fraction", rollout.install_fraction);
+    read(one, "sequences", rollout.sequences);
     rates.rollouts.push_back(std::move(rollout));
   }
   if (rates.steps <= 0 || rates.rollouts.empty()) return std::nullopt;

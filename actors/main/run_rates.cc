@@ -25,12 +25,15 @@ constexpr std::size_t kResultBytesMax = std::size_t{64} << 20;
 struct Found {
   json job;     // the job's object; null where no controller has the job
   json result;  // that of the run; null while it runs, and of a run that was killed
+  json nodes;   // of the cluster, while the job lives
   runs::JobKeys keys;
 };
 
 json member(const json& object, const char* name) {
   return object.is_object() ? object.value(name, json()) : json();
 }
+
+bool is_live(const json& job) { return job.is_object() && member(job, "ended").is_null(); }
 
 // By the name that the API knows it by.
 Result<Found> found_by_api(const cli::Client& client, const std::string& id) {
@@ -41,6 +44,8 @@ Result<Found> found_by_api(const cli::Client& client, const std::string& id) {
     found.job = *std::move(job);
   else if (job.error().code != ErrorCode::kNotFound)
     return job.error();
+  if (is_live(found.job))
+    if (auto nodes = cli::get_list(client, "/nodes")) found.nodes = *std::move(nodes);
   const auto run = client.api.get("/runs/" + escaped);
   if (!run) return run.error();
   found.result = member(*run, "result");
@@ -63,8 +68,7 @@ Result<Found> found_in(const fs::path& directory) {
       .job = {}, .result = result ? parse_json(*result) : json(), .keys = *std::move(keys)};
 }
 
-Result<scheduler::FleetRates> rates_of_lines(const cli::Client& client, const std::string& id,
-                                             const PoolPlan& plan) {
+Result<MetricRates> lines_of(const cli::Client& client, const std::string& id) {
   const std::string path =
       "/jobs/" + cli::url_escape(id) + "/metrics?keys=" + cli::url_escape(MetricRates::kKeys);
   MetricRates lines;
@@ -77,18 +81,30 @@ Result<scheduler::FleetRates> rates_of_lines(const cli::Client& client, const st
     if (!next.is_string() || next.get_ref<const std::string&>().empty()) break;
     after = next.get<std::string>();
   }
-  auto rates = lines.rates(plan);
-  if (rates) return rates;
-  Error error = rates.error();
-  error.where = id;
-  return error;
+  return lines;
+}
+
+// The present fleet is the one that the rates are of. A job that was just scaled wants another one.
+void settle_fleet(RunRates& run, const json& desired, std::optional<std::int64_t> measured) {
+  const auto wanted =
+      desired.is_number_integer() ? std::optional(desired.get<std::int64_t>()) : std::nullopt;
+  if (run.live && wanted && measured && *wanted != *measured)
+    run.unsettled = std::to_string(*wanted) + (*wanted == 1 ? " rollout is" : " rollouts are") +
+                    " wanted, and these rates are of " + std::to_string(*measured);
+  if (measured && *measured > 0)
+    run.plan.replicas = measured;
+  else if (!wanted)
+    run.notes.emplace_back(
+        "how many rollouts were up last is not on record: the number is the job file's");
 }
 
 Result<RunRates> rates_of(const cli::Client& client, std::string id, const Found& found) {
   auto plan = plan_of(found.keys, id);
   if (!plan) return plan.error();
   RunRates run{.id = std::move(id), .plan = *std::move(plan), .rates = {}, .staleness_mean = {}};
-  run.live = found.job.is_object() && member(found.job, "ended").is_null();
+  run.live = is_live(found.job);
+  run.autoscaled = run.live && member(member(found.job, "autoscale"), "on") == true;
+  if (run.live) run.room = room_on_nodes(found.nodes, found.job, found.keys);
   if (const json troubles = member(found.job, "troubles"); troubles.is_array())
     run.troubles = troubles.size();
   for (const json* const object : {&found.job, &found.result})
@@ -102,13 +118,20 @@ Result<RunRates> rates_of(const cli::Client& client, std::string id, const Found
     if (auto own = rates_in(member(*object, "rates"))) {
       run.rates = *std::move(own);
       run.from = "rates";
-      if (!desired.is_number_integer()) run.plan.replicas = std::ssize(run.rates.rollouts);
+      settle_fleet(run, desired, std::ssize(run.rates.rollouts));
       return run;
     }
-  auto rates = rates_of_lines(client, run.id, run.plan);
-  if (!rates) return rates.error();
+  const auto lines = lines_of(client, run.id);
+  if (!lines) return lines.error();
+  auto rates = lines->rates(run.plan);
+  if (!rates) {
+    Error error = rates.error();
+    error.where = run.id;
+    return error;
+  }
   run.rates = *std::move(rates);
   run.from = "metrics.jsonl";
+  settle_fleet(run, desired, lines->rollouts());
   return run;
 }
 

@@ -6,9 +6,11 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "actors/cli/verb.h"
 #include "actors/main/pool_plan.h"
+#include "actors/main/rollout_room.h"
 #include "runtime/base/result.h"
 #include "scheduler/fleet/fleet_rates.h"
 
@@ -19,7 +21,12 @@ struct RunRates {
   bool live = false;         // `tandem scale` changes it
   std::string from;          // where the rates are from: "rates", or "metrics.jsonl"
   std::size_t troubles = 0;  // those that the run tells of itself (`tandem why`)
+  bool autoscaled = false;   // the job decides by itself how many rollouts it has
   PoolPlan plan;             // as it ran, `tandem scale` included where that is known
+  // Why the rates are not those of the rollouts that are wanted; empty: they are.
+  std::string unsettled;
+  std::vector<std::string> notes;  // assumptions, a sentence each
+  std::optional<RolloutRoom> room;
   scheduler::FleetRates rates;
   std::optional<double> staleness_mean;  // of what was trained
 };

@@ -39,6 +39,12 @@ Result<void> share(const char* option, double value, const Bounds& bounds) {
                           "see `tandem size --help`");
 }
 
+Error no_rates() {
+  return cli::usage_error(
+      "there are no rates to size by",
+      "--from RUN, --measure, or --rollout-tokens-per-s, --batch-tokens and --step-seconds");
+}
+
 }  // namespace
 
 cli::VerbHelp SizeCommand::help() {
@@ -149,7 +155,7 @@ Result<void> SizeCommand::check() const {
   if (const auto good = share("--learner-efficiency", learner_efficiency.value_or(1), {0.5, 1});
       !good)
     return good;
-  if (measure || from_run || (rollout_tokens_per_s && batch_tokens && step_seconds)) return {};
+  if (has_rates()) return {};
   if (rollout_tokens_per_s || batch_tokens || step_seconds) {
     for (const auto& [option, value] : numbers | std::views::take(3))
       if (!value)
@@ -157,15 +163,24 @@ Result<void> SizeCommand::check() const {
                                 "the rates are --rollout-tokens-per-s, --batch-tokens and "
                                 "--step-seconds; or --from RUN");
   }
-  return cli::usage_error(
-      "there are no rates to size by",
-      "--from RUN, --measure, or --rollout-tokens-per-s, --batch-tokens and --step-seconds");
+  // The job's own mistakes come first, a missing file above all.
+  return job ? Result<void>() : no_rates();
 }
 
-Result<std::optional<PoolPlan>> SizeCommand::planned() const {
-  if (!job) return std::optional<PoolPlan>();
-  const auto loaded = job::load_job(*job, sets, job::Files::kUnchecked);
+bool SizeCommand::has_rates() const {
+  return measure || from_run || (rollout_tokens_per_s && batch_tokens && step_seconds);
+}
+
+Result<std::optional<job::LoadedJob>> SizeCommand::loaded_job() const {
+  if (!job) return std::optional<job::LoadedJob>();
+  auto loaded = job::load_job(*job, sets, job::Files::kUnchecked);
   if (!loaded) return loaded.error();
+  return std::optional(*std::move(loaded));
+}
+
+Result<std::optional<PoolPlan>> SizeCommand::planned(
+    const std::optional<job::LoadedJob>& loaded) const {
+  if (!loaded) return std::optional<PoolPlan>();
   runs::JobKeys keys;
   for (job::PrintedKey& key : job::printed_keys(loaded->spec))
     keys.emplace_back(std::move(key.path), std::move(key.value));
@@ -180,8 +195,11 @@ SizeInput SizeCommand::input_of_run(const RunRates& run,
                   .of = run.from,
                   .job = run.id,
                   .live = run.live,
+                  .autoscaled = run.autoscaled,
                   .troubles = run.troubles,
-                  .notes = {},
+                  .unsettled = run.unsettled,
+                  .room = run.room,
+                  .notes = plan || replicas ? std::vector<std::string>() : run.notes,
                   .rates = run.rates,
                   .plan = run.plan,
                   .staleness_mean = run.staleness_mean,
@@ -244,7 +262,10 @@ void SizeCommand::replace(SizeInput& input) const {
 }
 
 Result<int> SizeCommand::run(const cli::VerbContext& context) {
-  const auto plan = planned();
+  const auto loaded = loaded_job();
+  if (!loaded) return loaded.error();
+  if (!has_rates()) return no_rates();
+  const auto plan = planned(*loaded);
   if (!plan) return plan.error();
   std::optional<RunRates> run;
   if (from_run) {
@@ -262,6 +283,7 @@ Result<int> SizeCommand::run(const cli::VerbContext& context) {
   if (measure) {
     input.from = RatesFrom::kMeasured;
     input.job.clear();  // it is gone
+    input.measure_seconds = static_cast<double>(measure_seconds);
     input.notes.emplace_back(
         "these are the first steps of the job: lengths, and with them all rates, change as it "
         "learns");
@@ -271,6 +293,7 @@ Result<int> SizeCommand::run(const cli::VerbContext& context) {
   if (run && replaced)
     input.notes.emplace_back("figures of the command line take the place of the run's");
   input.as_it_ran = run && !replaced && input.plan.same_fleet(run->plan);
+  if (*loaded && !input.room) input.room = room_here((*loaded)->spec);
   const auto report = size_report(std::move(input));
   if (!report) return report.error();
   if (output == cli::OutputForm::kJson)

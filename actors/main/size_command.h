@@ -11,6 +11,7 @@
 
 #include "actors/cli/kinds.h"
 #include "actors/cli/verb.h"
+#include "actors/job/load_job.h"
 #include "actors/main/run_rates.h"
 #include "actors/main/size_report.h"
 
@@ -46,8 +47,10 @@ struct SizeCommand {
   void rate_options(cli::Options& options);
   void fleet_options(cli::Options& options);
   Result<void> check() const;
-  // The plan of JOB.yaml; nullopt without one.
-  Result<std::optional<PoolPlan>> planned() const;
+  bool has_rates() const;
+  // Of JOB.yaml; nullopt without one.
+  Result<std::optional<job::LoadedJob>> loaded_job() const;
+  Result<std::optional<PoolPlan>> planned(const std::optional<job::LoadedJob>& loaded) const;
   SizeInput input_of_run(const RunRates& run, const std::optional<PoolPlan>& plan) const;
   SizeInput input_of_flags(const std::optional<PoolPlan>& plan) const;
   // Puts the numbers of the command line in place of those that are there.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
 #include <string>
 
@@ -16,6 +17,14 @@ inline std::string percent(double share) {
   char text[32];
   std::snprintf(text, sizeof text, "%.1f%%", 100 * share);
   return text;
+}
+
+// "1 step", "1,000 steps".
+inline std::string steps_word(std::int64_t steps) {
+  return grouped(static_cast<double>(steps), 0) + (steps == 1 ? " step" : " steps");
+}
+inline std::string rollouts_word(std::int64_t rollouts) {
+  return std::to_string(rollouts) + (rollouts == 1 ? " rollout" : " rollouts");
 }
 
 // "24.576", "0.0103": three digits below a second.

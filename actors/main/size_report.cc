@@ -27,12 +27,18 @@ FleetCost cost_of_fleet(const SizeReport& report, const SteadyState& fleet, std:
                             fleet, ranks);
 }
 
+// Of steps that were measured; nullopt: all figures are given.
+std::optional<std::int64_t> measured_steps(const SizeInput& input) {
+  return input.from == RatesFrom::kFlags ? std::nullopt : std::optional(input.rates.steps);
+}
+
 std::string source_words(const SizeReport& report) {
   const SizeInput& input = report.input;
   if (input.from == RatesFrom::kFlags) return "the command line";
   return (input.from == RatesFrom::kMeasured ? "a run made for this" : input.job) + " (" +
-         input.of + "), the newest " + grouped(static_cast<double>(input.rates.steps)) +
-         " steps in " + grouped(input.rates.seconds) + " s";
+         input.of + "), the newest " + steps_word(input.rates.steps) + " in " +
+         grouped(input.rates.seconds) + " s" +
+         (input.rates.since_resize ? ", since its rollouts last changed in number" : "");
 }
 
 std::string rollout_words(const SizeReport& report) {
@@ -72,9 +78,11 @@ std::string lines_of_facts(const SizeReport& report) {
             percent(*input.rates.prefix_hit_ratio) + ", " +
             std::to_string(input.plan.completions_per_prompt) + " completions each)\n";
   }
-  text += "matched   " + std::to_string(report.matched) +
-          (report.matched == 1 ? " rollout" : " rollouts") + " (headroom " +
+  text += "matched   " + rollouts_word(report.matched) + " (headroom " +
           grouped(input.headroom, 2) + ")\n";
+  if (input.room)
+    text += "room      for " + rollouts_word(input.room->rollouts) + " in all on " +
+            input.room->where + "\n";
   for (const std::string& note : input.notes) text += "note      " + note + "\n";
   return text;
 }
@@ -213,6 +221,11 @@ json plan_json(const SizeInput& input) {
           {"target_trainer_idle", input.trainer_idle_target}};
 }
 
+json raise_json(const std::optional<scheduler::LimitRaise>& raise) {
+  if (!raise) return {};
+  return {{"key", spelling(raise->limit)}, {"now", raise->now}, {"raised", raise->raised}};
+}
+
 json advice_json(const SizeReport& report) {
   json list = json::array();
   for (const scheduler::Advice& advice : report.advice) {
@@ -222,10 +235,22 @@ json advice_json(const SizeReport& report) {
                     {"threshold", advice.threshold},
                     {"actor", advice.actor.empty() ? json() : json(advice.actor)},
                     {"matched_after", advice.matched_after ? json(*advice.matched_after) : json()},
+                    {"raise", raise_json(advice.raise)},
                     {"message", std::move(words.seen)},
                     {"mend", std::move(words.mend)}});
   }
   return list;
+}
+
+// Of a trainer that waits much longer than predicted; else null.
+json cause_json(const SizeReport& report) {
+  if (!report.gap || !report.gap->cause) return {};
+  const scheduler::CauseWords words = cause_words(*report.gap);
+  return {{"wait", spelling(report.gap->cause->wait)},
+          {"seconds", report.gap->cause->seconds},
+          {"raise", raise_json(report.gap->cause->raise)},
+          {"message", words.what},
+          {"mend", words.mend}};
 }
 
 json splits_json(const SizeReport& report) {
@@ -281,8 +306,14 @@ Result<SizeReport> size_report(SizeInput input) {
          .matched = report.matched,
          .measured_trainer_idle =
              asked.as_it_ran ? std::optional(asked.rates.trainer_idle_fraction) : std::nullopt,
+         .steps = asked.unsettled.empty() ? measured_steps(asked) : 0,
          .trainer_idle_target = asked.trainer_idle_target,
          .overlaps = asked.plan.overlaps()});
+  if (asked.as_it_ran && asked.plan.replicas)
+    report.gap = scheduler::gap_of({.rates = asked.rates,
+                                    .overlaps = asked.plan.overlaps(),
+                                    .rollouts = *asked.plan.replicas,
+                                    .limits = asked.plan.limits});
   if (asked.devices)
     report.splits = scheduler::splits_of({.model = report.model,
                                           .ranks = asked.plan.ranks,
@@ -297,7 +328,9 @@ Result<SizeReport> size_report(SizeInput input) {
                                .staleness_max = asked.plan.max_staleness,
                                .staleness_mean = asked.staleness_mean,
                                .trainer_idle_target = asked.trainer_idle_target,
-                               .headroom = asked.headroom});
+                               .headroom = asked.headroom,
+                               .rollouts = asked.as_it_ran ? asked.plan.replicas.value_or(0) : 0,
+                               .limits = asked.plan.limits});
   return report;
 }
 
@@ -320,6 +353,7 @@ json size_json(const SizeReport& report) {
                 {"run", input.job.empty() ? json() : json(input.job)},
                 {"as_it_ran", input.as_it_ran},
                 {"troubles", input.troubles},
+                {"unsettled", input.unsettled.empty() ? json() : json(input.unsettled)},
                 {"notes", input.notes}}},
               {"rates", exchange::rates_json(input.rates)},
               {"plan", plan_json(input)},
@@ -330,7 +364,11 @@ json size_json(const SizeReport& report) {
               {"fleets", json::array()},
               {"advice", advice_json(report)},
               {"verdict", nullptr},
+              {"cause", cause_json(report)},
+              {"room", nullptr},
               {"idle_side", nullptr}};
+  if (input.room)
+    object["room"] = {{"rollouts", input.room->rollouts}, {"where", input.room->where}};
   for (const SteadyState& fleet : report.fleets) {
     object["fleets"].push_back(fleet_json(report, fleet, input.plan.ranks));
     object["fleets"].back()["present"] = fleet.rollouts == input.plan.replicas;

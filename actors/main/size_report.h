@@ -8,12 +8,14 @@
 #include <vector>
 
 #include "actors/main/pool_plan.h"
+#include "actors/main/rollout_room.h"
 #include "runtime/base/enum_names.h"
 #include "runtime/base/json.h"
 #include "runtime/base/result.h"
 #include "scheduler/fleet/device_split.h"
 #include "scheduler/fleet/fleet_advice.h"
 #include "scheduler/fleet/fleet_cost.h"
+#include "scheduler/fleet/fleet_gap.h"
 #include "scheduler/fleet/fleet_rates.h"
 #include "scheduler/fleet/fleet_sizes.h"
 
@@ -31,7 +33,11 @@ struct SizeInput {
   std::string job;           // the job or run, for commands; empty: none
   bool live = false;         // `tandem scale` changes that job
   bool as_it_ran = false;    // the plan is that of the run, so that its idle shares are the fleet's
+  bool autoscaled = false;   // that job decides by itself how many rollouts it has
   std::size_t troubles = 0;  // that the run tells of itself
+  std::string unsettled;     // as RunRates'
+  double measure_seconds = 0;  // that a run made for this might take
+  std::optional<RolloutRoom> room;
   std::vector<std::string> notes;  // assumptions, a sentence each
   scheduler::FleetRates rates;
   PoolPlan plan;  // the fleet that is sized; `replicas` is the present one
@@ -50,6 +56,7 @@ struct SizeReport {
   scheduler::Rates mean;  // of the model
   std::int64_t matched = 0;
   std::optional<scheduler::FleetVerdict> verdict;  // nullopt: the present fleet is not known
+  std::optional<scheduler::FleetGap> gap;          // of the present fleet, as it ran
   std::vector<scheduler::SteadyState> fleets;
   std::optional<scheduler::Splits> splits;
   std::vector<scheduler::Advice> advice;
@@ -68,7 +75,7 @@ struct AdviceWords {
 };
 AdviceWords words_of(const scheduler::Advice& advice, const SizeReport& report);
 // The verdict in a sentence that begins with its name, and the command or key that follows from it;
-// `mend` is empty for a matched fleet. The verdict is known.
+// `mend` is empty for a matched fleet, and for one that has no room to grow. The verdict is known.
 AdviceWords words_of_verdict(const SizeReport& report);
 
 }  // namespace tandem::app

@@ -1,6 +1,7 @@
 // The sentences of a size report. Each figure stands beside its threshold, and each fault beside
 // the command or the keys that mend it.
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 #include "actors/main/size_numbers.h"
@@ -19,10 +20,6 @@ constexpr double kBacklogSeconds = 600;
 
 std::string job_word(const SizeReport& report) {
   return report.input.job.empty() ? "JOB" : report.input.job;
-}
-
-std::string rollouts(std::int64_t count) {
-  return std::to_string(count) + (count == 1 ? " rollout" : " rollouts");
 }
 
 AdviceWords spread_words(const Advice& advice, const SizeReport& report) {
@@ -61,16 +58,98 @@ std::string idle_now(const SizeReport& report, const SteadyState& present) {
 std::string resize(const SizeReport& report, std::int64_t count) {
   const std::string key = "rollout.replicas: " + std::to_string(count);
   if (!report.input.live) return key;
+  if (report.input.autoscaled)
+    return "autoscale decides, within pools.rollout.autoscale: tandem describe jobs/" +
+           job_word(report);
   return "tandem scale " + job_word(report) + " rollout=" + std::to_string(count) + " (or " + key +
          ")";
 }
 
+// The way to the fleet that matches, as far as there is room for it.
+std::string grow(const SizeReport& report) {
+  const auto& room = report.input.room;
+  if (!room || room->rollouts >= report.matched) return resize(report, report.matched);
+  const std::string most =
+      "room on " + room->where + " for " + rollouts_word(room->rollouts) + " in all: ";
+  if (room->rollouts <= *report.input.plan.replicas)
+    return most + "add a node, or let each rollout take less (pools.rollout)";
+  return most + resize(report, room->rollouts);
+}
+
+std::string raised(const scheduler::LimitRaise& raise) {
+  return std::string(spelling(raise.limit)) + ": " + std::to_string(raise.raised);
+}
+
+// The key to raise, with the one that would be in its way then.
+std::string raise_words(const scheduler::LimitRaise& raise, const SizeReport& report) {
+  using enum scheduler::WorkLimit;
+  const scheduler::WorkLimits& limits = report.input.plan.limits;
+  if (raise.limit == kStaleness) return raised(raise) + ", if the recipe bears it";
+  if (raise.limit == kLookahead) return raised(raise);
+  std::string text = "about " + raised(raise);
+  if (raise.limit == kHeld && limits.sequences_max < raise.raised)
+    text += " and rollout.max_num_seqs likewise";
+  if (raise.limit == kSequences && limits.held_max && *limits.held_max < raise.raised)
+    text += " and async.max_concurrent_rollouts likewise";
+  return text + ", then measure again";
+}
+
+AdviceWords limit_words(const Advice& advice, const SizeReport& report) {
+  const std::string mend = raise_words(*advice.raise, report);
+  if (advice.kind == AdviceKind::kWorkLimit && report.gap && report.gap->cause)
+    return {cause_words(*report.gap).what, mend};
+  return {"engines decode " + grouped(advice.seen) + " sequences at once, of " +
+              std::to_string(advice.raise->now) + " that " +
+              std::string(spelling(advice.raise->limit)) + " allows (full from " +
+              grouped(advice.threshold) + "); more at once cost less each",
+          mend};
+}
+
+// What ends a wait that is not for want of rollouts.
+std::string mend_of_cause(const SizeReport& report) {
+  const std::string job = job_word(report);
+  const auto& gap = report.gap;
+  if (gap && gap->cause && gap->cause->raise) return raise_words(*gap->cause->raise, report);
+  const std::string mend = gap && gap->cause ? cause_words(*gap).mend : "";
+  if (!mend.empty()) return mend;
+  return "before any rollout is added: " +
+         (report.input.live
+              ? "tandem why " + job + " names what the trainer waits for now"
+              : "tandem timeline " + job + " -o trace.json shows what the trainer waited for");
+}
+
+AdviceWords uncertain_words(const SizeReport& report) {
+  const SizeInput& input = report.input;
+  const scheduler::FleetRates& rates = input.rates;
+  const std::string match = "by these rates " + rollouts_word(report.matched) + " would match";
+  const std::string again = "tandem size --from " + job_word(report);
+  if (!input.unsettled.empty())
+    return {
+        "uncertain: " + input.unsettled + "; " + match,
+        "wait until all generate (tandem describe jobs/" + job_word(report) + "), then " + again};
+  const std::string seen =
+      "uncertain: " + steps_word(rates.steps) + " measured" +
+      (rates.since_resize ? " since the rollouts last changed in number" : "") +
+      ", and a verdict takes " + std::to_string(scheduler::kStepsJudged) + "; " + match;
+  const double each = rates.seconds / static_cast<double>(rates.steps);
+  if (input.live)
+    return {seen, "in about " +
+                      grouped(std::ceil(each *
+                                        static_cast<double>(scheduler::kStepsJudged - rates.steps)),
+                              0) +
+                      " s: " + again};
+  if (input.from == RatesFrom::kMeasured)
+    return {seen, "measure for longer: --measure-seconds " +
+                      std::to_string(std::llround(std::ceil(
+                          input.measure_seconds +
+                          each * static_cast<double>(2 * scheduler::kStepsJudged - rates.steps))))};
+  return {seen, "a run of more steps, or a measurement: tandem size JOB.yaml --measure"};
+}
+
 // More rollouts end the part of the idle time that their rates explain, not the rest.
-std::string rest_of_gap(const SizeReport& report, const SteadyState& present) {
-  const double rest = report.input.rates.trainer_idle_fraction - present.trainer_idle_fraction;
-  if (!report.input.as_it_ran || !report.input.plan.overlaps() || rest <= scheduler::kGapLarge)
-    return "";
-  return "; tandem why " + job_word(report) + " names what else it waits for";
+std::string rest_of_gap(const SizeReport& report) {
+  if (!report.gap || !report.gap->cause) return "";
+  return "; beside that, " + cause_words(*report.gap).what;
 }
 
 }  // namespace
@@ -85,6 +164,9 @@ AdviceWords words_of(const Advice& advice, const SizeReport& report) {
           "tandem events -j " + job + " says why; tandem logs " + job + "/rollout/N --previous"};
     case AdviceKind::kSpread:
       return spread_words(advice, report);
+    case AdviceKind::kWorkLimit:
+    case AdviceKind::kFullBatch:
+      return limit_words(advice, report);
     case AdviceKind::kPrefixHits:
       return {percent(advice.seen) + " of the prompt tokens need no computation (at least " +
                   percent(advice.threshold) + ", where " +
@@ -114,17 +196,21 @@ AdviceWords words_of_verdict(const SizeReport& report) {
   const std::int64_t present = *report.input.plan.replicas;
   const auto at = std::ranges::find(report.fleets, present, &SteadyState::rollouts);
   CHECK(at != report.fleets.end());
-  const std::string begin = std::string(spelling(*report.verdict)) + ": " + rollouts(present);
+  const std::string begin = std::string(spelling(*report.verdict)) + ": " + rollouts_word(present);
   const std::string match = std::to_string(report.matched) + " would match";
   switch (*report.verdict) {
-    case FleetVerdict::kUndersized:
-      return {begin + ", " + match + ": " + idle_now(report, *at) + rest_of_gap(report, *at),
-              resize(report, report.matched)};
+    case FleetVerdict::kUndersized: {
+      const bool first = report.gap && report.gap->cause && report.gap->cause->raise;
+      return {begin + ", " + match + ": " + idle_now(report, *at) + rest_of_gap(report),
+              (first ? "first " + raise_words(*report.gap->cause->raise, report) + "; else " : "") +
+                  grow(report)};
+    }
     case FleetVerdict::kMatched:
       return {begin + ": " + idle_now(report, *at) +
                   (report.input.plan.overlaps()
                        ? "; the target is " + percent(report.input.trainer_idle_target)
-                       : ", and one more would shorten a cycle by less than 5.0%"),
+                       : ", and one more would shorten a cycle by less than 5.0%") +
+                  rest_of_gap(report),
               ""};
     case FleetVerdict::kOversized:
       if (!report.input.plan.overlaps())
@@ -137,10 +223,12 @@ AdviceWords words_of_verdict(const SizeReport& report) {
                   percent(at->rollout_idle_fraction) + " instead",
               resize(report, report.matched) + ", or a larger data.train_batch_size"};
     case FleetVerdict::kUnexplained:
-      return {begin + " should be enough, and yet " + idle_now(report, *at),
-              "before any is added: tandem why " + job_word(report) +
-                  " names what the trainer waits for; measure again, and look at rewards and "
-                  "installs"};
+      return {"unexplained: " + idle_now(report, *at) + ", and not for want of rollouts (" +
+                  rollouts_word(present) + ")" +
+                  (report.gap && report.gap->cause ? ": " + cause_words(*report.gap).what : ""),
+              mend_of_cause(report)};
+    case FleetVerdict::kUncertain:
+      return uncertain_words(report);
   }
   CHECK(false);
 }

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "runtime/base/check.h"
+#include "scheduler/fleet/fleet_gap.h"
 
 namespace tandem::scheduler {
 namespace {
@@ -53,6 +54,68 @@ std::optional<Advice> spread(const Look& look) {
                 .matched_after = look.matched(mended)};
 }
 
+std::optional<LimitRaise> limit_that_holds_up(const RecoveryFacts& facts) {
+  if (facts.rates.trainer_idle_fraction <= facts.trainer_idle_target) return std::nullopt;
+  const auto gap = gap_of({.rates = facts.rates,
+                           .overlaps = facts.staleness_max > 0,
+                           .rollouts = facts.rollouts,
+                           .limits = facts.limits});
+  return gap && gap->cause ? gap->cause->raise : std::nullopt;
+}
+
+std::optional<Advice> work_limit(const Look& look) {
+  const auto raise = limit_that_holds_up(look.facts);
+  if (!raise) return std::nullopt;
+  return Advice{.kind = AdviceKind::kWorkLimit,
+                .seen = static_cast<double>(raise->now),
+                .threshold = static_cast<double>(raise->raised),
+                .actor = {},
+                .matched_after = {},
+                .raise = raise};
+}
+
+// Sequences per second of an engine that decodes so many at once.
+double decoded_per_s(const StepCosts& costs, double sequences) {
+  return sequences / (costs.step_s + costs.sequence_s * sequences);
+}
+
+// A step costs less for each sequence the more of them it has, as far as the fit of the costs can
+// tell.
+std::optional<Advice> full_batch(const Look& look) {
+  const RecoveryFacts& facts = look.facts;
+  const FleetRates& rates = facts.rates;
+  const StepCosts& costs = rates.engine;
+  if (facts.rollouts <= 0 || facts.limits.sequences_max <= 0 || costs.step_s <= 0 ||
+      rates.trainer_idle_fraction <= facts.trainer_idle_target || limit_that_holds_up(facts))
+    return std::nullopt;
+  double sequences = 0;
+  for (const RolloutRate& rollout : rates.rollouts) sequences += rollout.sequences;
+  sequences /= static_cast<double>(rates.rollouts.size());
+  const auto most = static_cast<double>(sequence_limit(facts.limits).now);
+  if (sequences < kBatchFull * most) return std::nullopt;
+  const Rates flow = rates_of(look.model);
+  const double lacking = flow.consumed_per_s / (flow.instance_per_s * facts.headroom *
+                                                static_cast<double>(facts.rollouts));
+  // Of as many sequences as make it up, or of four times as many where none does.
+  const double wanted = lacking * decoded_per_s(costs, most);
+  const double left = 1 - wanted * costs.sequence_s;
+  const double needed = left > 0 ? std::min(wanted * costs.step_s / left, 4 * most) : 4 * most;
+  const auto raise = more_sequences(
+      facts.limits, {.times = needed / most, .rollouts = facts.rollouts, .headroom = 1});
+  if (!raise) return std::nullopt;
+  const double gain =
+      decoded_per_s(costs, static_cast<double>(raise->raised)) / decoded_per_s(costs, most);
+  if (gain < kBatchGainLeast) return std::nullopt;
+  FleetModel mended = look.model;
+  for (double& rate : mended.rollouts_per_s) rate *= gain;
+  return Advice{.kind = AdviceKind::kFullBatch,
+                .seen = sequences,
+                .threshold = kBatchFull * most,
+                .actor = {},
+                .matched_after = look.matched(mended),
+                .raise = raise};
+}
+
 std::optional<Advice> prefix_hits(const Look& look) {
   const RecoveryFacts& facts = look.facts;
   if (facts.completions_per_prompt < 2 || !facts.rates.prefix_hit_ratio) return std::nullopt;
@@ -78,10 +141,11 @@ std::optional<Advice> install_pause(const Look& look) {
                 .matched_after = look.matched(mended)};
 }
 
-// Slack is worth nothing while the trainer does not wait.
+// Slack is worth nothing while the trainer does not wait, or where it waits for something else.
 std::optional<Advice> staleness_slack(const Look& look) {
   const RecoveryFacts& facts = look.facts;
-  if (facts.rates.trainer_idle_fraction <= facts.trainer_idle_target) return std::nullopt;
+  if (facts.rates.trainer_idle_fraction <= facts.trainer_idle_target || limit_that_holds_up(facts))
+    return std::nullopt;
   Advice advice{.kind = AdviceKind::kStalenessSlack,
                 .seen = 0,
                 .threshold = kStalenessUsedLeast,
@@ -122,7 +186,8 @@ double prompt_share_saved(const RecoveryFacts& facts, double hit_ratio) {
 std::vector<Advice> recoveries(const RecoveryFacts& facts) {
   const Look look{facts, model_of(facts.rates, facts.staleness_max > 0)};
   std::vector<Advice> all;
-  for (const auto rule : {deaths, spread, prefix_hits, install_pause, staleness_slack, waste})
+  for (const auto rule :
+       {deaths, spread, work_limit, full_batch, prefix_hits, install_pause, staleness_slack, waste})
     if (auto advice = rule(look)) all.push_back(*std::move(advice));
   return all;
 }

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "runtime/base/check.h"
 #include "scheduler/fleet/sizing.h"
 
 namespace tandem::scheduler {
@@ -29,7 +30,7 @@ std::string are_up(std::int64_t rollouts) {
 }
 
 GapCause cause_of(const FleetView& fleet, const SteadyState& predicted) {
-  WaitSeconds excess = fleet.waits;
+  WaitSeconds excess = fleet.rates.waits;
   seconds_of(excess, TrainerWait::kNone) = 0;
   // Where nothing overlaps the last groups of a step are all of them, which is predicted.
   if (!fleet.overlaps)
@@ -42,40 +43,74 @@ GapCause cause_of(const FleetView& fleet, const SteadyState& predicted) {
     known -= part;
   }
   const auto most = std::ranges::max_element(excess);
-  return {static_cast<TrainerWait>(most - excess.begin()), *most};
+  GapCause cause{static_cast<TrainerWait>(most - excess.begin()), *most, {}};
+  if (*most <= 0) cause.wait = TrainerWait::kNone;
+  const double cycle = fleet.rates.seconds / static_cast<double>(fleet.rates.steps);
+  if (fleet.overlaps && cycle > *most)
+    cause.raise = limit_behind(cause.wait, fleet.limits,
+                               {.times = cycle / (cycle - *most), .rollouts = fleet.rollouts});
+  return cause;
 }
 
-// Names the cause, as the end of a sentence that begins "predicted 4 %, measured 30 %: ".
-std::string cause_text(const FleetGap& gap) {
+std::string key_and_value(const LimitRaise& raise) {
+  return std::string(spelling(raise.limit)) + ": " + std::to_string(raise.now);
+}
+
+CauseWords sequences_words(const FleetGap& gap) {
+  if (gap.rollout_deaths > 0)
+    return {"rollouts ended " + std::to_string(gap.rollout_deaths) + " times in " +
+                std::to_string(gap.steps) + " steps",
+            ""};
+  const std::string idle = "the rollouts' engines are idle for " +
+                           whole_percent(gap.rollout_idle_measured) + " of their time";
+  const auto& raise = gap.cause->raise;
+  if (!raise) return {idle, ""};
+  return {idle + " while groups wait for them: each has all that " + key_and_value(*raise) +
+              " lets it have",
+          "raise it to about " + std::to_string(raise->raised)};
+}
+
+}  // namespace
+
+CauseWords cause_words(const FleetGap& gap) {
   const std::string time = step_share(gap.cause->seconds) + " of each step";
   switch (gap.cause->wait) {
     case TrainerWait::kLearner:
-      return "the learner was not up for " + time;
+      return {"the learner was not up for " + time, ""};
     case TrainerWait::kCheckpoint:
-      return "checkpoints take " + time;
+      return {"checkpoints take " + time, ""};
     case TrainerWait::kEvaluation:
-      return "evaluations hold it up for " + time;
+      return {"evaluations hold it up for " + time, ""};
     case TrainerWait::kScores:
-      return "it waits for scores for " + time + ": more reward actors, or a faster reward";
+      return {"it waits for scores for " + time, "more reward actors, or a faster reward"};
     case TrainerWait::kRollouts:
-      return "no rollout was up for " + time;
+      return {"no rollout was up for " + time, ""};
     case TrainerWait::kWeights:
       // Else most of it is the way of the weights: publication, fetching, version by version.
       if (gap.install_seconds >= gap.cause->seconds / 2)
-        return "the install pause is " + step_share(gap.install_seconds) + " of each step";
-      return "rollouts wait for the new weights for " + time;
-    case TrainerWait::kLast:
-      return "it waits for the last completions of a step for " + time +
-             ", while async.max_staleness holds further groups back";
-    case TrainerWait::kNone:
+        return {"the install pause is " + step_share(gap.install_seconds) + " of each step", ""};
+      return {"rollouts wait for the new weights for " + time, ""};
+    case TrainerWait::kLast: {
+      const std::string what =
+          "it waits for the last completions of a step for " + time + ", while ";
+      const auto& raise = gap.cause->raise;
+      if (!raise) return {what + "async.max_staleness holds further groups back", ""};
+      return {what + key_and_value(*raise) + " holds further groups back",
+              "raise it to " + std::to_string(raise->raised) +
+                  (raise->limit == WorkLimit::kStaleness ? ", if the recipe bears it" : "")};
+    }
+    case TrainerWait::kNone:  // its waits are not known
     case TrainerWait::kSamples:
-      break;
+      return sequences_words(gap);
   }
-  if (gap.rollout_deaths > 0)
-    return "rollouts ended " + std::to_string(gap.rollout_deaths) + " times in " +
-           std::to_string(gap.steps) + " steps";
-  return "the rollouts' engines are idle for " + whole_percent(gap.rollout_idle_measured) +
-         " of their time";
+  CHECK(false);
+}
+
+namespace {
+
+std::string cause_text(const FleetGap& gap) {
+  const CauseWords words = cause_words(gap);
+  return words.what + (words.mend.empty() ? "" : ": " + words.mend);
 }
 
 }  // namespace
@@ -98,7 +133,6 @@ std::optional<FleetGap> gap_of(const FleetView& fleet) {
       .rollout_idle_measured = rates.rollout_idle_fraction,
       .install_seconds = model.pause_fraction * rates.seconds / static_cast<double>(rates.steps),
       .rollout_deaths = rates.rollout_deaths,
-      .waits = fleet.waits,
       .cause = {}};
   if (gap.trainer_idle_measured - gap.trainer_idle_fraction > kGapLarge)
     gap.cause = cause_of(fleet, predicted);

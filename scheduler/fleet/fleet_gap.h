@@ -10,26 +10,26 @@
 #include "scheduler/fleet/fleet_rates.h"
 #include "scheduler/fleet/sizing.h"
 #include "scheduler/fleet/trainer_wait.h"
+#include "scheduler/fleet/work_limits.h"
 
 namespace tandem::scheduler {
 
 // A larger difference of the two fractions is one to explain.
 inline constexpr double kGapLarge = 0.1;
-// Over fewer steps nothing is said: the first ones also fill the queue.
-inline constexpr std::int64_t kStepsJudged = 8;
 
 struct FleetView {
   const FleetRates& rates;
-  WaitSeconds waits{};        // of each step, over the same window
   bool overlaps = true;       // as FleetModel's
   std::int64_t rollouts = 0;  // up, without those that drain
   bool autoscaled = false;    // the job has an autoscale, which a number by hand would turn off
+  WorkLimits limits{};
 };
 
 // What accounts for most of the time that the trainer waits beyond the prediction.
 struct GapCause {
   TrainerWait wait = TrainerWait::kSamples;
-  double seconds = 0;  // of each step
+  double seconds = 0;               // of each step
+  std::optional<LimitRaise> raise;  // the key of the job that ends most of it, where one does
 };
 
 struct FleetGap {
@@ -40,13 +40,19 @@ struct FleetGap {
   double trainer_idle_measured = 0, rollout_idle_measured = 0;
   double install_seconds = 0;  // for which a mean rollout paused in each step
   std::int64_t rollout_deaths = 0;
-  WaitSeconds waits{};            // as FleetView's
   std::optional<GapCause> cause;  // set where more was measured, by kGapLarge
 };
 
 // nullopt: too little is known for a prediction (no rollout generates, or nothing is trained), or
 // check_model() refuses what was measured.
 std::optional<FleetGap> gap_of(const FleetView& fleet);
+
+// What the cause is, and what mends it, where that can be said: the parts of a sentence that begins
+// "predicted 4 %, measured 30 %: ". The gap has a cause.
+struct CauseWords {
+  std::string what, mend;
+};
+CauseWords cause_words(const FleetGap& gap);
 
 // "trainer idle 31 % (predicted 29 %): 3 rollouts would match it, 2 are up: tandem scale JOB
 // rollout=3"; without a number where the job is autoscaled, which has a headroom of its own.

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "scheduler/fleet/trainer_wait.h"
+
 namespace tandem::scheduler {
 
 // One rollout over the window.
@@ -15,6 +17,7 @@ struct RolloutRate {
   double tokens_per_s = 0;      // generated per second of work of its engine; > 0
   double busy_fraction = 0;     // of the window: its engine was at work
   double install_fraction = 0;  // of the window: decoding paused while weights were installed
+  double sequences = 0;         // decoded at once, the mean over its engine's steps; 0: not known
 };
 
 // A decode step of the mean engine takes step + sequence · (sequences that run) + prompt_token ·
@@ -41,6 +44,8 @@ struct FleetRates {
   std::optional<double> prefix_hit_ratio;  // tokens found per token looked up; none: no look-ups
   double trainer_idle_fraction = 0, rollout_idle_fraction = 0;  // measured in the window
   std::int64_t rollout_deaths = 0;                              // in the window
+  WaitSeconds waits{};        // of the learner, in each step; zeros where they are not known
+  bool since_resize = false;  // the window begins where rollouts were last added or taken away
 };
 
 }  // namespace tandem::scheduler

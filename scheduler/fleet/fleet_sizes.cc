@@ -25,6 +25,7 @@ std::vector<SteadyState> fleets_around(const FleetModel& model, std::optional<st
 }
 
 FleetVerdict verdict_on(const FleetQuestion& question) {
+  if (question.steps && *question.steps < kStepsJudged) return FleetVerdict::kUncertain;
   const auto idle = question.measured_trainer_idle;
   // Where nothing overlaps the trainer waits in every cycle, whatever the fleet.
   if (idle && question.overlaps) {

@@ -22,19 +22,22 @@ enum class FleetVerdict {
   kMatched,      //
   kOversized,    // rollouts wait, or generate what nobody trains
   kUnexplained,  // enough rollouts by their rates, and yet the trainer waits
+  kUncertain,    // too few steps were measured
 };
 constexpr auto enum_names(FleetVerdict) {
   using enum FleetVerdict;
   return enum_name_rows<FleetVerdict>({{kUndersized, "undersized"},
                                        {kMatched, "matched"},
                                        {kOversized, "oversized"},
-                                       {kUnexplained, "unexplained"}});
+                                       {kUnexplained, "unexplained"},
+                                       {kUncertain, "uncertain"}});
 }
 
 struct FleetQuestion {
   std::int64_t present = 0, matched = 0;
   // Of the present fleet, in a run; nullopt: nothing was measured.
   std::optional<double> measured_trainer_idle;
+  std::optional<std::int64_t> steps;  // over which the rates were measured; nullopt: they are given
   double trainer_idle_target = kTrainerIdleTarget;
   bool overlaps = true;  // FleetModel::overlaps
 };

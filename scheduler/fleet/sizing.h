@@ -19,6 +19,8 @@ namespace tandem::scheduler {
 inline constexpr double kSizingHeadroom = 0.8;
 // The share of a trainer's time that may pass in waits for samples before a fleet is too small.
 inline constexpr double kTrainerIdleTarget = 0.05;
+// Over fewer steps a measurement is no ground for a verdict: the first ones also fill the queue.
+inline constexpr std::int64_t kStepsJudged = 8;
 inline constexpr double kSecondsPerHour = 60 * 60, kSecondsPerDay = 24 * kSecondsPerHour;
 
 std::string whole_percent(double fraction);  // "31 %" of 0.312

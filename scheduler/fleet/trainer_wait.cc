@@ -14,8 +14,10 @@ TrainerWait trainer_wait(const TrainerState& state) {
     return kScores;
   if (state.evaluates) return kEvaluation;
   if (state.rollouts == 0) return kRollouts;
-  if (state.admitted > 0) return state.rolling == 0 ? kWeights : kSamples;
-  return kLast;
+  if (state.admitted == 0) return kLast;
+  if (state.rolling == 0) return kWeights;
+  // A rollout with room may not have a group where the budget waits for those in work.
+  return state.room ? kLast : kSamples;
 }
 
 }  // namespace tandem::scheduler

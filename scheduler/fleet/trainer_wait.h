@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "runtime/base/enum_names.h"
+
 namespace tandem::scheduler {
 
 enum class TrainerWait : std::uint8_t {
@@ -17,9 +19,21 @@ enum class TrainerWait : std::uint8_t {
   kScores,      // of groups enough are generated
   kRollouts,    // none is up
   kWeights,     // every group waits until a rollout has newer weights
-  kLast,        // all groups are in work that may be admitted: the last ones of a step
-  kSamples,     // rollouts have as much work as they take
+  kLast,        // all groups that may be are in work: rollouts have room, and the budget has none
+  kSamples,     // groups wait for rollouts, which have as many as they take
 };
+constexpr auto enum_names(TrainerWait) {
+  using enum TrainerWait;
+  return enum_name_rows<TrainerWait>({{kNone, "none"},
+                                      {kLearner, "learner"},
+                                      {kCheckpoint, "checkpoint"},
+                                      {kEvaluation, "evaluation"},
+                                      {kScores, "scores"},
+                                      {kRollouts, "rollouts"},
+                                      {kWeights, "weights"},
+                                      {kLast, "last"},
+                                      {kSamples, "samples"}});
+}
 inline constexpr std::size_t kTrainerWaits = 9;
 
 // Seconds, by TrainerWait.
@@ -32,6 +46,7 @@ struct TrainerState {
   bool held_up = false;          // by the version of an evaluation
   bool evaluates = false;        // an evaluation is not generated yet
   std::int64_t rollouts = 0;     // up
+  bool room = false;             // one of them, which does not drain, could take another group
   std::int64_t step_groups = 0;  // of a batch
   // Groups by state: kAdmitted, kRolling, those generated and not scored, kScored.
   std::int64_t admitted = 0, rolling = 0, generated = 0, scored = 0;

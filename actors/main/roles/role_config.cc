@@ -238,6 +238,8 @@ exchange::ExchangeConfig exchange_config(const job::JobSpec& job, const RunLocat
       .devices = {.per_rollout = scheduler::devices_of(job.pools.rollout.gpus_per_actor),
                   .learner = static_cast<double>(job.learner.ranks) *
                              scheduler::devices_of(job.pools.learner.gpus_per_actor)},
+      .sequences = {.running_max = job.rollout.args.max_num_seqs,
+                    .held_max = job.async.max_concurrent_rollouts},
       .pricing = job.pricing};
   if (job.pools.rollout.autoscale)
     config.fleet_window_steps = job.pools.rollout.autoscale->window_steps;

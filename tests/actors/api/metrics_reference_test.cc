@@ -25,7 +25,9 @@ std::string pattern_of(const std::string& key) {
   const std::string source =
       std::regex_replace(key, std::regex("^val/[^/]+/reward/"), "val/SOURCE/reward/");
   const std::string extra = std::regex_replace(source, std::regex("/extra/[^/]+/"), "/extra/KEY/");
-  return std::regex_replace(extra, std::regex("@[0-9]+$"), "@k");
+  const std::string wait =
+      std::regex_replace(extra, std::regex("/recent/wait_s/.+"), "/recent/wait_s/WAIT");
+  return std::regex_replace(wait, std::regex("@[0-9]+$"), "@k");
 }
 
 TEST(MetricsReference, HasEachKeyOfMetricsJsonl) {

@@ -139,7 +139,7 @@ TEST(FleetWindow, MW1SumsOfStepsThatShrinkAreLeftOut) {
   after = before;
   after.generation_tokens = 100;
   after.busy_seconds = 1;
-  for (int i = 0; i < 5; ++i) after.step_seconds.add(16, 0, 0.04);
+  for (int i = 0; i < 5; ++i) after.step_seconds.add(16, 0, 0.04);  // 16 sequences at once
   window.committed(1, 1, Time{});
   window.worked("r/0", before, after, 1s);
   window.worked("r/0", after, before, 1s);  // what no honest engine tells
@@ -150,6 +150,7 @@ TEST(FleetWindow, MW1SumsOfStepsThatShrinkAreLeftOut) {
   ASSERT_TRUE(rates);
   EXPECT_NEAR(rates->engine.sequence_s, 0.04 / 16, 1e-9);
   EXPECT_NEAR(rates->engine.step_s, 0, 1e-9);
+  EXPECT_DOUBLE_EQ(rates->rollouts.at(0).sequences, 16);
   EXPECT_DOUBLE_EQ(rates->score_seconds, 0.5);
   EXPECT_EQ(rates->fetch_seconds, 0);
 }
@@ -160,10 +161,69 @@ TEST(FleetWindow, ARolloutThatHasGoneIsNotListed) {
   for (const char* rollout : {"r/0", "r/1"}) fleet.report(rollout, 100, 1);
   fleet.window.ended("r/1", false);
   fleet.step();
+  EXPECT_FALSE(fleet.window.rates()) << "the fleet has changed";
+  fleet.report("r/0", 100, 1);
+  fleet.step();
   const auto rates = fleet.window.rates();
+  ASSERT_TRUE(rates);
   ASSERT_EQ(rates->rollouts.size(), 1u);
   EXPECT_EQ(rates->rollouts[0].actor, "r/0");
   EXPECT_EQ(rates->rollout_deaths, 0) << "it was drained";
+}
+
+// The steps before a change of the fleet are of another one.
+TEST(FleetWindow, MW3AChangeOfTheFleetBeginsANewWindow) {
+  Fleet fleet;
+  const auto steps = [&](std::initializer_list<const char*> rollouts, int count) {
+    for (int i = 0; i < count; ++i) {
+      for (const char* const rollout : rollouts) fleet.report(rollout, 100, 1);
+      fleet.step();
+    }
+  };
+  fleet.window.came("r/0");
+  steps({"r/0"}, 10);
+  ASSERT_TRUE(fleet.window.rates());
+  EXPECT_FALSE(fleet.window.rates()->since_resize) << "the run's own beginning";
+  fleet.window.came("r/1");
+  steps({"r/0", "r/1"}, 1);
+  EXPECT_FALSE(fleet.window.rates()) << "the first step behind it ends none";
+  steps({"r/0", "r/1"}, 3);
+  const auto grown = fleet.window.rates();
+  ASSERT_TRUE(grown);
+  EXPECT_EQ(grown->steps, 3);
+  EXPECT_TRUE(grown->since_resize);
+  EXPECT_EQ(grown->rollouts.size(), 2u);
+
+  // One that dies and comes back is no change: deaths are counted.
+  fleet.window.ended("r/1", true);
+  fleet.start_again("r/1");
+  fleet.window.came("r/1");
+  steps({"r/0", "r/1"}, 2);
+  EXPECT_EQ(fleet.window.rates()->steps, 5);
+  EXPECT_EQ(fleet.window.rates()->rollout_deaths, 1);
+
+  fleet.window.leaves("r/1");
+  steps({"r/0", "r/1"}, 3);
+  EXPECT_EQ(fleet.window.rates()->steps, 2) << "it drains";
+  fleet.window.ended("r/1", false);
+  steps({"r/0"}, 3);
+  EXPECT_EQ(fleet.window.rates()->steps, 2) << "it is gone";
+  EXPECT_EQ(fleet.window.rates()->rollouts.size(), 1u);
+  steps({"r/0"}, 40);
+  EXPECT_FALSE(fleet.window.rates()->since_resize) << "the change is older than the window";
+}
+
+TEST(FleetWindow, MW3AWindowToWaitForBeginsAnewAsWell) {
+  Fleet fleet;
+  for (int i = 0; i < 30; ++i) fleet.step();
+  fleet.window.came("r/1");
+  for (int i = 0; i < 32; ++i) {
+    fleet.step();
+    EXPECT_FALSE(fleet.window.ends_window(32)) << i;
+  }
+  fleet.step();
+  EXPECT_TRUE(fleet.window.ends_window(32));
+  EXPECT_EQ(fleet.window.rates(32)->steps, 32);
 }
 
 // A learner that ends amid a step was at work; a step that is repeated is no new one.
@@ -185,7 +245,8 @@ TEST(FleetWindow, WaitsAreSummedForEachStepOfTheWindow) {
   using enum scheduler::TrainerWait;
   Fleet fleet;
   const auto of = [&](scheduler::TrainerWait wait) {
-    return fleet.window.wait_seconds()[static_cast<std::size_t>(wait)];
+    const auto rates = fleet.window.rates();
+    return rates ? rates->waits[static_cast<std::size_t>(wait)] : 0;
   };
   fleet.window.waits(kScores, fleet.now);
   fleet.step(5s);  // before the first commit: of no window

@@ -106,7 +106,9 @@ TEST(RatesIn, ReadsWhatTheApiWrites) {
                                     .prefix_hit_ratio = 0.4,
                                     .trainer_idle_fraction = 0.3,
                                     .rollout_idle_fraction = 0.2,
-                                    .rollout_deaths = 1};
+                                    .rollout_deaths = 1,
+                                    .waits = {0, 0.5, 0, 0, 0.25},
+                                    .since_resize = true};
   const auto read = rates_in(exchange::rates_json(rates));
   ASSERT_TRUE(read);
   EXPECT_EQ(exchange::rates_json(*read), exchange::rates_json(rates));

@@ -1,5 +1,5 @@
-// Tests size_command.h, size_report.h, run_rates.h, measured_run.h: `tandem size` by given rates
-// and by the files of a run.
+// Tests size_command.h, size_report.h, run_rates.h, measured_run.h, rollout_room.h: `tandem size`
+// by given rates and by the files of a run.
 #include "actors/main/size_command.h"
 
 #include <gtest/gtest.h>
@@ -9,8 +9,10 @@
 #include <fstream>
 
 #include "actors/exchange/fleet_json.h"
+#include "actors/main/local_run.h"
 #include "actors/main/measured_run.h"
 #include "actors/main/offline_runs.h"
+#include "actors/main/rollout_room.h"
 #include "actors/main/size_numbers.h"
 #include "actors/main/verbs.h"
 #include "runtime/base/json.h"
@@ -163,8 +165,12 @@ TEST(SizeCommand, RefusesNumbersThatAreNone) {
 }
 
 TEST(SizeCommand, RefusesALineWithoutRates) {
-  for (const Words& words : {Words{"size"}, Words{"size", "job.yaml"}})
-    cli::expect_refused(words, all_verbs, "no rates to size by", "--from RUN, --measure");
+  cli::expect_refused({"size"}, all_verbs, "no rates to size by", "--from RUN, --measure");
+  // The fault of the file comes before what is missing beside it.
+  const cli::Outcome missing = outcome({"size", "/nofile.yaml"});
+  EXPECT_FALSE(missing.ok);
+  EXPECT_NE(missing.shown.find("/nofile.yaml"), std::string::npos) << missing.message;
+  EXPECT_EQ(missing.message.find("no rates"), std::string::npos) << missing.message;
   cli::expect_refused({"size", "--step-seconds", "3"}, all_verbs,
                       "`--rollout-tokens-per-s` is missing", "--batch-tokens");
   cli::expect_refused({"size", "--rollout-tokens-per-s", "3", "--batch-tokens", "4"}, all_verbs,
@@ -323,16 +329,168 @@ TEST_F(SizeOfRun, VerifiesAMatchedFleet) {
   sound.trainer_idle_fraction = 0.3;
   result(run, {{"rates", exchange::rates_json(sound)}});
   expect_parts(printed_by({"size", "--from", "sums-4"}),
-               {"unexplained: 2 rollouts should be enough, and yet trainer idle 30.0%",
-                "tandem why sums-4"});
+               {"unexplained: trainer idle 30.0% (predicted 0.0%), and not for want of rollouts "
+                "(2 rollouts): the rollouts' engines are idle for",
+                "tandem timeline sums-4 -o trace.json shows"});
 
   // 2 x 2200 tok/s leave the trainer idle for 14 %; more rollouts are no remedy for the rest.
   for (scheduler::RolloutRate& rollout : sound.rollouts) rollout.tokens_per_s = 2200;
   result(run, {{"rates", exchange::rates_json(sound)}});
   expect_parts(printed_by({"size", "--from", "sums-4"}),
                {"undersized: 2 rollouts, 3 would match: trainer idle 30.0% (predicted 14.1%); "
-                "tandem why sums-4 names what else it waits for\n",
+                "beside that, the rollouts' engines are idle for",
                 "rollout.replicas: 3"});
+}
+
+// A rollout that is full but starved is no spare capacity.
+TEST_F(SizeOfRun, NamesTheKeyThatKeepsARolloutFullAndStarved) {
+  const fs::path run = make("starved-1",
+                            "name: sums\nmodel: {path: /none}\n"
+                            "data: {train_files: [/none.jsonl], train_batch_size: 64}\n"
+                            "rollout: {n: 8, replicas: 1, max_num_seqs: 8}\n"
+                            "reward: {type: exact}\nasync: {max_staleness: 2}\n");
+  scheduler::FleetRates starved = rates();
+  starved.rollouts = {{.actor = "starved-1/rollout/0",
+                       .tokens_per_s = 140000,
+                       .busy_fraction = 0.09,
+                       .sequences = 8}};
+  starved.generated_per_trained = 1;
+  starved.rollout_deaths = 0;
+  starved.step_seconds = 0.58;  // of a cycle of 2 s
+  starved.trainer_idle_fraction = 0.71;
+  starved.rollout_idle_fraction = 0.91;
+  starved.waits[static_cast<std::size_t>(scheduler::TrainerWait::kSamples)] = 1.42;
+  result(run, {{"rates", exchange::rates_json(starved)}, {"staleness", {{"mean", 0.2}}}});
+  const json sizes = answer({"size", "--from", "starved-1"});
+  EXPECT_EQ(sizes["verdict"], "unexplained");
+  EXPECT_EQ(sizes["cause"]["wait"], "samples");
+  EXPECT_EQ(sizes["cause"]["raise"]["key"], "rollout.max_num_seqs");
+  EXPECT_EQ(sizes["cause"]["raise"]["now"], 8);
+  EXPECT_EQ(sizes["cause"]["raise"]["raised"], 40);
+  ASSERT_EQ(sizes["advice"].size(), 1u) << sizes["advice"];
+  EXPECT_EQ(sizes["advice"][0]["kind"], "work_limit");
+  const std::string text = printed_by({"size", "--from", "starved-1"});
+  expect_parts(
+      text, {"1. the rollouts' engines are idle for 91 % of their time while groups wait",
+             "each has all that rollout.max_num_seqs: 8 lets it have",
+             "about rollout.max_num_seqs: 40", "unexplained: trainer idle 71.0% (predicted 0.0%)"});
+  EXPECT_EQ(text.find("enough"), std::string::npos) << text;
+}
+
+// An engine whose batch is full may be cheaper to enlarge than a second one is.
+TEST_F(SizeOfRun, SaysWhatALargerBatchWouldGive) {
+  const fs::path run = make("full-1",
+                            "name: sums\nmodel: {path: /none}\n"
+                            "data: {train_files: [/none.jsonl], train_batch_size: 64}\n"
+                            "rollout: {n: 8, replicas: 1, max_num_seqs: 8}\n"
+                            "reward: {type: exact}\nasync: {max_staleness: 2}\n");
+  scheduler::FleetRates full = rates();
+  full.rollouts = {
+      {.actor = "full-1/rollout/0", .tokens_per_s = 1000, .busy_fraction = 1, .sequences = 7.9}};
+  full.engine = {.step_s = 0.0064, .sequence_s = 0.0002};
+  full.generated_per_trained = 1;
+  full.rollout_deaths = 0;
+  full.step_tokens = 2000;
+  full.trainer_idle_fraction = 0.5;
+  result(run, {{"rates", exchange::rates_json(full)}, {"staleness", {{"mean", 1.9}}}});
+  const json sizes = answer({"size", "--from", "full-1"});
+  EXPECT_EQ(sizes["verdict"], "undersized");
+  ASSERT_EQ(sizes["advice"].size(), 1u) << sizes["advice"];
+  EXPECT_EQ(sizes["advice"][0]["kind"], "full_batch");
+  EXPECT_EQ(sizes["advice"][0]["raise"]["key"], "rollout.max_num_seqs");
+  EXPECT_EQ(sizes["advice"][0]["matched_after"], 1);
+  expect_parts(printed_by({"size", "--from", "full-1"}),
+               {"engines decode 7.9 sequences at once, of 8 that rollout.max_num_seqs allows"});
+}
+
+// A killed run has no result: the fleet is the one that was up last, and so are the steps.
+TEST_F(SizeOfRun, AKilledRunIsSizedByTheFleetThatWasUpLast) {
+  const fs::path run = training("killed-1");
+  std::ofstream file(run / "metrics.jsonl");
+  for (int step = 1; step <= 40; ++step)
+    file << json{{"step", step},
+                 {"timing_s/step", 1.0},
+                 {"response_length/mean", 10.0},
+                 {"tandem/wall_seconds", step <= 30 ? 4.0 * step : 120 + 2.0 * (step - 30)},
+                 {"tandem/rollouts", step <= 30 ? 2 : 4},
+                 {"tandem/rollout_idle_fraction", 0.0},
+                 {"tandem/tokens_generated_per_trained", 1.0}}
+         << "\n";
+  file.close();
+  const json sizes = answer({"size", "--from", "killed-1"});
+  EXPECT_EQ(sizes["present"], 4) << "the job file has 2";
+  EXPECT_EQ(sizes["rates"]["steps"], 10);
+  EXPECT_EQ(sizes["rates"]["since_resize"], true);
+  EXPECT_NEAR(sizes["rates"]["seconds"].get<double>(), 20, 1e-9);
+  expect_parts(printed_by({"size", "--from", "killed-1"}),
+               {"the newest 10 steps in 20 s, since its rollouts last changed in number"});
+
+  const fs::path former = training("killed-2");
+  lines(former, 40);
+  expect_parts(printed_by({"size", "--from", "killed-2"}),
+               {"how many rollouts were up last is not on record: the number is the job file's"});
+}
+
+TEST_F(SizeOfRun, FewStepsAreNoGroundForAVerdict) {
+  const fs::path run = training("few-1");
+  lines(run, 2);
+  const json sizes = answer({"size", "--from", "few-1"});
+  EXPECT_EQ(sizes["verdict"], "uncertain");
+  EXPECT_EQ(sizes["rates"]["steps"], 1);
+  expect_parts(printed_by({"size", "--from", "few-1"}),
+               {"the newest 1 step in", "uncertain: 1 step measured, and a verdict takes 8",
+                "5 rollouts would match"});
+  lines(run, 9);
+  EXPECT_EQ(answer({"size", "--from", "few-1"})["rates"]["steps"], 8) << "of the later ones";
+  EXPECT_EQ(answer({"size", "--from", "few-1"})["verdict"], "undersized");
+}
+
+TEST_F(SizeOfRun, SaysHowManyThereIsRoomFor) {
+  const fs::path run = training("room-1");
+  lines(run, 40);
+  model::testing::write_text(home_ / "large.yaml",
+                             "name: sums\nmodel: {path: /none}\n"
+                             "data: {train_files: [/none.jsonl], train_batch_size: 64}\n"
+                             "rollout: {n: 8, replicas: 1}\nreward: {type: exact}\n"
+                             "pools: {rollout: {cpus_per_actor: 1024}}\n");
+  const json sizes = answer({"size", (home_ / "large.yaml").string(), "--from", "room-1"});
+  EXPECT_EQ(sizes["room"]["rollouts"], 0);
+  EXPECT_EQ(sizes["room"]["where"], "this machine");
+  expect_parts(printed_by({"size", (home_ / "large.yaml").string(), "--from", "room-1"}),
+               {"room      for 0 rollouts in all on this machine", "add a node"});
+}
+
+TEST(RolloutRoom, IsThatOfOpenNodesBesideWhatRuns) {
+  const json job{{"actors", {{"rollout", {{"desired", 2}}}}},
+                 {"memory", {{"rollout", {{"reserved_bytes", 100}}}}}};
+  const auto node = [](double cpus, double leased, const json& cordoned) {
+    return json{{"name", "a" + std::to_string(cpus)},
+                {"state", "Ready"},
+                {"cordoned", cordoned},
+                {"cpus", cpus},
+                {"memory_bytes", 1000},
+                {"gpus", json::array()},
+                {"leased", {{"cpus", leased}, {"memory_bytes", 0}}}};
+  };
+  const runs::JobKeys keys{{"pools.rollout.cpus_per_actor", "0.5"}};
+  const auto room = [&](const json& nodes) { return room_on_nodes(nodes, job, keys); };
+  EXPECT_FALSE(room(json::array()));
+  EXPECT_EQ(room(json::array({node(2, 1, nullptr)}))->rollouts, 2 + 2);
+  EXPECT_EQ(room(json::array({node(2, 1, nullptr), node(8, 0, "a user")}))->rollouts, 2 + 2);
+  EXPECT_EQ(room(json::array({node(64, 0, nullptr)}))->rollouts, 2 + 10) << "memory";
+  json gpus = node(64, 0, nullptr);
+  gpus["gpus"] = {{{"leased", 0.5}, {"gone", false}, {"cordoned", nullptr}},
+                  {{"leased", 0.0}, {"gone", false}, {"cordoned", "broken"}}};
+  const runs::JobKeys quarter{{"pools.rollout.gpus_per_actor", "0.25"}};
+  EXPECT_EQ(room_on_nodes(json::array({gpus}), job, quarter)->rollouts, 2 + 2);
+}
+
+TEST(MeasuredRun, SaysWhatCtrlCDoes) {
+  const std::string said = cancel_notice({{"trains", true}}, true);
+  EXPECT_NE(said.find("stopping the measurement"), std::string::npos) << said;
+  EXPECT_EQ(said.find("checkpoint"), std::string::npos) << said;
+  EXPECT_NE(std::string(cancel_notice({{"trains", true}}, false)).find("checkpoint is saved"),
+            std::string::npos);
 }
 
 TEST_F(SizeOfRun, RefusesRunsWithoutRates) {

@@ -31,17 +31,21 @@ WaitSeconds wait_for(TrainerWait what, double seconds) {
   return waits;
 }
 
+FleetRates waiting(FleetRates rates, const WaitSeconds& waits) {
+  rates.waits = waits;
+  return rates;
+}
+
 std::string said_of(const FleetView& fleet) {
   const auto gap = gap_of(fleet);
   return gap ? text(*gap, "arith-1").value_or("nothing") : "no gap";
 }
 
 TEST(FleetGap, SaysHowManyRolloutsWouldMatch) {
-  const FleetRates rates = rates_of_fleet(2, 0.21);
-  EXPECT_EQ(
-      said_of({.rates = rates, .waits = wait_for(TrainerWait::kSamples, 0.27), .rollouts = 2}),
-      "trainer idle 21 % (predicted 20 %): 4 rollouts would match it, 2 are up: tandem scale "
-      "arith-1 rollout=4");
+  const FleetRates rates = waiting(rates_of_fleet(2, 0.21), wait_for(TrainerWait::kSamples, 0.27));
+  EXPECT_EQ(said_of({.rates = rates, .rollouts = 2}),
+            "trainer idle 21 % (predicted 20 %): 4 rollouts would match it, 2 are up: tandem scale "
+            "arith-1 rollout=4");
   EXPECT_EQ(said_of({.rates = rates_of_fleet(1, 0.6), .rollouts = 1}),
             "trainer idle 60 % (predicted 60 %): 4 rollouts would match it, 1 is up: tandem scale "
             "arith-1 rollout=4");
@@ -64,7 +68,7 @@ TEST(FleetGap, NamesWhatThePredictionDoesNotKnow) {
   const auto said = [](TrainerWait wait, auto&&... change) {
     FleetRates rates = rates_of_fleet(4, 0.3);
     (change(rates), ...);
-    return said_of({.rates = rates, .waits = wait_for(wait, 0.43), .rollouts = 4});
+    return said_of({.rates = waiting(rates, wait_for(wait, 0.43)), .rollouts = 4});
   };
   const auto all = [](const std::string& why) { return "predicted 0 %, measured 30 %: " + why; };
   EXPECT_EQ(said(TrainerWait::kCheckpoint), all("checkpoints take 0.43 s of each step"));
@@ -86,18 +90,49 @@ TEST(FleetGap, NamesWhatThePredictionDoesNotKnow) {
   EXPECT_EQ(said(TrainerWait::kSamples, idle, die), all("rollouts ended 3 times in 16 steps"));
 }
 
+// Full rollouts that starve are no spare capacity: the key that keeps them so is named.
+TEST(FleetGap, NamesTheKeyThatKeepsWorkFromTheRollouts) {
+  const auto said = [](TrainerWait wait, const WorkLimits& limits) {
+    FleetRates rates = waiting(rates_of_fleet(4, 0.71), wait_for(wait, 2.4));
+    rates.rollout_idle_fraction = 0.91;
+    return said_of({.rates = rates, .rollouts = 4, .limits = limits});
+  };
+  WorkLimits limits{.sequences_max = 8,
+                    .completions_per_prompt = 8,
+                    .prompts_per_step = 64,
+                    .lookahead = 1,
+                    .max_staleness = 2};
+  const std::string starved =
+      "predicted 0 %, measured 71 %: the rollouts' engines are idle for 91 % of their time while "
+      "groups wait for them: each has all that ";
+  EXPECT_EQ(said(TrainerWait::kSamples, limits),
+            starved + "rollout.max_num_seqs: 8 lets it have: raise it to about 40");
+  EXPECT_EQ(said(TrainerWait::kLast, limits),
+            "predicted 0 %, measured 71 %: it waits for the last completions of a step for 2.4 s "
+            "of each step, while async.lookahead: 1 holds further groups back: raise it to 2");
+  limits.held_max = 8;
+  limits.sequences_max = 512;
+  EXPECT_EQ(said(TrainerWait::kSamples, limits),
+            starved + "async.max_concurrent_rollouts: 8 lets it have: raise it to about 40");
+  limits.lookahead = 2;
+  EXPECT_EQ(said(TrainerWait::kLast, limits),
+            "predicted 0 %, measured 71 %: it waits for the last completions of a step for 2.4 s "
+            "of each step, while async.max_staleness: 2 holds further groups back: raise it to 3, "
+            "if the recipe bears it");
+}
+
 TEST(FleetGap, NamesThePauseOfInstalls) {
   FleetRates rates = rates_of_fleet(5, 0.3);
   for (RolloutRate& rollout : rates.rollouts) rollout.install_fraction = 0.28;
-  EXPECT_EQ(
-      said_of({.rates = rates, .waits = wait_for(TrainerWait::kWeights, 0.43), .rollouts = 5}),
-      "predicted 0 %, measured 30 %: the install pause is 0.4 s of each step");
+  rates.waits = wait_for(TrainerWait::kWeights, 0.43);
+  EXPECT_EQ(said_of({.rates = rates, .rollouts = 5}),
+            "predicted 0 %, measured 30 %: the install pause is 0.4 s of each step");
 }
 
 TEST(FleetGap, NamesBothWhereMoreRolloutsAreNotAll) {
   WaitSeconds waits = wait_for(TrainerWait::kScores, 0.6);
   waits[static_cast<std::size_t>(TrainerWait::kSamples)] = 0.4;  // of which 0.25 s are predicted
-  EXPECT_EQ(said_of({.rates = rates_of_fleet(2, 0.5), .waits = waits, .rollouts = 2}),
+  EXPECT_EQ(said_of({.rates = waiting(rates_of_fleet(2, 0.5), waits), .rollouts = 2}),
             "trainer idle 50 % (predicted 20 %): 4 rollouts would match it, 2 are up: tandem scale "
             "arith-1 rollout=4; beside that, it waits for scores for 0.6 s of each step: more "
             "reward actors, or a faster reward");
@@ -106,10 +141,8 @@ TEST(FleetGap, NamesBothWhereMoreRolloutsAreNotAll) {
 // Without overlap the wait for rollouts is no fault of theirs, and soon no number of them helps.
 TEST(FleetGap, TakesTurnsWhereNothingOverlaps) {
   FleetRates rates = rates_of_fleet(2, 0.56);
-  const FleetView few{.rates = rates,
-                      .waits = wait_for(TrainerWait::kLast, 1.27),
-                      .overlaps = false,
-                      .rollouts = 2};
+  rates.waits = wait_for(TrainerWait::kLast, 1.27);
+  const FleetView few{.rates = rates, .overlaps = false, .rollouts = 2};
   ASSERT_TRUE(gap_of(few));
   EXPECT_NEAR(gap_of(few)->trainer_idle_fraction, 1.25 / 2.25, 1e-12);
   EXPECT_FALSE(gap_of(few)->cause) << "the last groups are all groups";
@@ -158,10 +191,11 @@ TEST(FleetGap, HoldsForRatesOfAnyRun) {
     }
     WaitSeconds waits{};
     for (double& wait : waits) wait = part() * 10;
+    rates.waits = waits;
     const auto gap = gap_of({.rates = rates,
-                             .waits = waits,
                              .overlaps = rng.below(2) == 0,
-                             .rollouts = static_cast<std::int64_t>(rng.below(6))});
+                             .rollouts = static_cast<std::int64_t>(rng.below(6)),
+                             .limits = {.sequences_max = 8, .lookahead = 1, .max_staleness = 2}});
     if (!gap) return;
     for (const double fraction : {gap->trainer_idle_fraction, gap->rollout_idle_fraction}) {
       EXPECT_GE(fraction, 0);

@@ -59,6 +59,15 @@ TEST(FleetSizes, AMeasuredTrainerOutweighsTheArithmetic) {
   EXPECT_EQ(verdict(15, 0.0), FleetVerdict::kOversized);
 }
 
+TEST(FleetSizes, FewMeasuredStepsAreNoVerdict) {
+  const auto verdict = [](std::optional<std::int64_t> steps) {
+    return verdict_on({.present = 13, .matched = 13, .steps = steps});
+  };
+  EXPECT_EQ(verdict(kStepsJudged - 1), FleetVerdict::kUncertain);
+  EXPECT_EQ(verdict(kStepsJudged), FleetVerdict::kMatched);
+  EXPECT_EQ(verdict(std::nullopt), FleetVerdict::kMatched) << "the figures are given";
+}
+
 // Where generation and training take turns the trainer always waits.
 TEST(FleetSizes, WithoutOverlapTheNumberDecides) {
   const auto verdict = [](std::int64_t present) {

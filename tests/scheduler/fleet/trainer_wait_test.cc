@@ -26,6 +26,8 @@ TEST(TrainerWait, IsWhatHoldsTheNextStepUp) {
   EXPECT_EQ(trainer_wait(with([](auto& s) { s.rollouts = 0; })), TrainerWait::kRollouts);
   EXPECT_EQ(trainer_wait(with([](auto& s) { s.rolling = 0; })), TrainerWait::kWeights);
   EXPECT_EQ(trainer_wait(with([](auto& s) { s.admitted = 0; })), TrainerWait::kLast);
+  // Groups wait, and a rollout has room: the budget gives it none before those in work are ready.
+  EXPECT_EQ(trainer_wait(with([](auto& s) { s.room = true; })), TrainerWait::kLast);
 }
 
 TEST(TrainerWait, AnEvaluationHoldsNothingUpWhileScoresAreMissing) {
