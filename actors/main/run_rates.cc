@@ -33,7 +33,10 @@ json member(const json& object, const char* name) {
   return object.is_object() ? object.value(name, json()) : json();
 }
 
-bool is_live(const json& job) { return job.is_object() && member(job, "ended").is_null(); }
+// A run that was killed has no end on record; nobody holds its lock, so that it is not `live`.
+bool is_live(const json& job) {
+  return job.is_object() && member(job, "ended").is_null() && member(job, "live") != false;
+}
 
 // By the name that the API knows it by.
 Result<Found> found_by_api(const cli::Client& client, const std::string& id) {

@@ -69,6 +69,10 @@ std::string resize(const SizeReport& report, std::int64_t count) {
 std::string grow(const SizeReport& report) {
   const auto& room = report.input.room;
   if (!room || room->rollouts >= report.matched) return resize(report, report.matched);
+  // A job file may be of another machine than this one.
+  if (!report.input.live)
+    return resize(report, report.matched) + "; " + room->where + " has room for " +
+           rollouts_word(room->rollouts) + " in all";
   const std::string most =
       "room on " + room->where + " for " + rollouts_word(room->rollouts) + " in all: ";
   if (room->rollouts <= *report.input.plan.replicas)

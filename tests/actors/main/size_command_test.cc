@@ -457,7 +457,8 @@ TEST_F(SizeOfRun, SaysHowManyThereIsRoomFor) {
   EXPECT_EQ(sizes["room"]["rollouts"], 0);
   EXPECT_EQ(sizes["room"]["where"], "this machine");
   expect_parts(printed_by({"size", (home_ / "large.yaml").string(), "--from", "room-1"}),
-               {"room      for 0 rollouts in all on this machine", "add a node"});
+               {"room      for 0 rollouts in all on this machine",
+                "this machine has room for 0 rollouts in all"});
 }
 
 TEST(RolloutRoom, IsThatOfOpenNodesBesideWhatRuns) {
