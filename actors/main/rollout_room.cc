@@ -92,7 +92,7 @@ std::optional<RolloutRoom> room_here(job::JobSpec job) {
     controller::JobShape shape = job_shape(job);
     if (config)
       shape.memory = plan_memory(job, planned_model(*config, job.model.path), Hosts::kOne);
-    return fleet.can_ever_run(shape).has_value();
+    return fleet.accepted(shape).has_value();
   };
   // The largest number that fits: more never fit where fewer do not.
   std::int64_t most = 0;

@@ -461,6 +461,23 @@ TEST_F(SizeOfRun, SaysHowManyThereIsRoomFor) {
                 "this machine has room for 0 rollouts in all"});
 }
 
+// The pages of a rollout are settled by the machine's memory: without that nothing would fit.
+TEST(RolloutRoom, OfThisMachineCountsCpusAndMemory) {
+  job::JobSpec job;
+  job.model.path = model::testing::scratch_folder("rollout_room");
+  model::testing::write_model_folder(job.model.path, model::testing::tiny_config());
+  job.rollout.gpu_memory_utilization = 0.01;
+  job.pools.rollout.cpus_per_actor = 0;
+  job.pools.learner.cpus_per_actor = 0;
+  job.pools.reward.cpus_per_actor = 0;
+  const auto many = room_here(job);
+  ASSERT_TRUE(many);
+  EXPECT_EQ(many->where, "this machine");
+  EXPECT_GE(many->rollouts, 1);
+  job.pools.rollout.cpus_per_actor = 1024;
+  EXPECT_EQ(room_here(job)->rollouts, 0);
+}
+
 TEST(RolloutRoom, IsThatOfOpenNodesBesideWhatRuns) {
   const json job{{"actors", {{"rollout", {{"desired", 2}}}}},
                  {"memory", {{"rollout", {{"reserved_bytes", 100}}}}}};
