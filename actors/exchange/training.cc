@@ -133,8 +133,7 @@ void tell_fleet(Turn& turn, const messages::StepReport& report) {
   if (window == 0 || !turn.seen.fleet.ends_window(window)) return;
   if (auto rates = turn.seen.fleet.rates(window)) {
     const double step_seconds = rates->seconds / static_cast<double>(rates->steps);
-    const double starved = turn.seen.fleet.wait_seconds(
-        window)[static_cast<std::size_t>(scheduler::TrainerWait::kSamples)];
+    const double starved = rates->waits[static_cast<std::size_t>(scheduler::TrainerWait::kSamples)];
     turn.notify(
         messages::FleetMeasured{.job = turn.config.job,
                                 .rates = *std::move(rates),
