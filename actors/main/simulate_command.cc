@@ -10,6 +10,7 @@
 #include "actors/cli/shared_options.h"
 #include "actors/cli/sweep.h"
 #include "actors/cli/views.h"
+#include "actors/forecast/costs_alone.h"
 #include "actors/forecast/fleet_spec.h"
 #include "actors/job/load_job.h"
 #include "actors/job/resume.h"
@@ -104,10 +105,16 @@ Result<ForecastPlan> Simulation::plan(const job::JobSpec& job) const {
   ForecastPlan plan{.rollouts = {}, .steps = command_.steps};
   forecast::EngineCosts common;
   if (run_) {
-    common = engine_costs(run_->rates);
-    plan.learner.token_s = run_->rates.step_seconds / run_->rates.step_tokens;
-    plan.learner.turnaround_s = run_->rates.turnaround_seconds;
-    plan.reward.score_s = run_->rates.score_seconds;
+    const scheduler::FleetRates rates = forecast::rates_alone(
+        run_->rates, {.cores = costs.cores.value_or(0),
+                      .learner_threads = static_cast<double>(job.pools.learner.threads_per_actor *
+                                                             run_->plan.ranks),
+                      .rollout_threads = static_cast<double>(job.pools.rollout.threads_per_actor),
+                      .overlaps = run_->plan.overlaps()});
+    common = engine_costs(rates);
+    plan.learner.token_s = rates.step_seconds / rates.step_tokens;
+    plan.learner.turnaround_s = rates.turnaround_seconds;
+    plan.reward.score_s = rates.score_seconds;
   }
   for (const auto& [text, to] :
        {std::pair(&costs.install, &common.install_s), std::pair(&costs.step, &plan.learner.step_s),
@@ -313,7 +320,9 @@ void SimulateCommand::options(cli::Options& options) {
   options.add("--mtbf", costs.mtbf, "Mean time between a rollout's failures").value("TIME");
   options.add("--restart", costs.restart, "Until a rollout that failed is up again; 10s")
       .value("TIME");
-  options.add("--cores", costs.cores, "Cores that all actors share; by default none do")
+  options
+      .add("--cores", costs.cores,
+           "Cores that all actors share, here and in the run of --from; by default none do")
       .value("N")
       .between(0.0, 1e6);
   add_price(options, prices);

@@ -105,6 +105,21 @@ TEST(Forecast, OneStepOffOverlaps) {
   EXPECT_EQ(of.staleness.back().first, 1);
 }
 
+// The staleness_threshold s of verl is a share of what is between two versions: `lookahead` is
+// m (1 + s) - 1 with m steps between them.
+TEST(Forecast, AShareOfABatchIsGeneratedAheadOfTheNewestVersion) {
+  for (const std::int64_t tenths : {0, 1, 3, 5, 10}) {
+    SCOPED_TRACE(tenths);
+    ForecastConfig config = small(64);
+    config.exchange.budget.lookahead = 9 + tenths;
+    config.exchange.budget.sync_steps = 10;
+    config.rollouts = {{.step_s = 0.0001}};  // all that is admitted waits for the learner
+    const Forecast of = made(config);
+    EXPECT_EQ(of.steps[8].queue_depth, 4 * (tenths + 1));  // one step before the version
+    EXPECT_EQ(of.steps[9].queue_depth, 4 * tenths);
+  }
+}
+
 TEST(Forecast, AgreesWithTheFirstOrderModelWhereOnePoolIsTheBottleneck) {
   for (const std::size_t rollouts : {1, 2, 3}) {
     ForecastConfig config = small(8, rollouts);  // a tighter bound holds rollouts back
