@@ -1,12 +1,10 @@
 // A group goes to the rollout with most room among those that may have it: the budget says for
-// which installed versions a lease keeps every group trainable in time. Just after a version came
-// out, those count that install it (scheduler/fleet/lease_level.h). The tokens of an answer lie
+// which installed versions a lease keeps every group trainable in time. The tokens of an answer lie
 // in the payload store already; a payload that no group takes is released at once.
 #include "actors/exchange/generation.h"
 
 #include <algorithm>
 #include <functional>
-#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
@@ -30,68 +28,39 @@ namespace {
 struct Choice {
   const WorkerFacts* rollout = nullptr;  // null: no rollout may have the group now
   PolicyVersion version;
-  bool awaited = false;  // it gets the group once it has installed the version
 };
 
 enum class Room { kNeeded, kLater };  // kLater: also a rollout that is full, once it has room
 using Allowed = std::function<bool(const WorkerFacts&)>;
-// Groups of this round that are kept for rollouts that are awaited, by their names.
-using KeptFor = std::map<std::string, std::int64_t>;
 
-bool may_have(const RunView& view, GroupId group, PolicyVersion version) {
-  const scheduler::Ledger& ledger = view.facts.flow.ledger;
-  return scheduler::lease_verdict(view.config.budget, ledger.budget_state(), version,
-                                  ledger.find(group)->due) == scheduler::LeaseVerdict::kLease;
-}
-
-// Whether the rollout was up to date before the newest version came out, and installs that. One
-// that has missed a version is slow, and not waited for.
-bool is_awaited(const RunView& view, const WorkerFacts& rollout) {
-  const VersionFacts& versions = view.facts.versions;
-  const WorkerSeen& seen = view.seen.workers.by_actor.at(rollout.who.name);
-  if (view.facts.flow.fixed || !view.seen.workers.level.waits(versions.published, view.now) ||
-      seen.announced != versions.published || seen.damaged_in_row > 0)
-    return false;
-  const auto newest = versions.checksums.find(versions.published);
-  return newest != versions.checksums.end() && newest != versions.checksums.begin() &&
-         rollout.installed == std::prev(newest)->first;
-}
-
-// With `kept`, also a rollout that is awaited.
-Choice choose_rollout(const RunView& view, GroupId group, Room needed, const Allowed& allowed,
-                      const KeptFor* kept = nullptr) {
+Choice choose_rollout(const RunView& view, GroupId group, Room needed, const Allowed& allowed) {
   const GroupFlow& flow = view.facts.flow;
   const GroupFacts& facts = flow.entries.at(group);
+  const auto kept_due = flow.ledger.find(group)->due;
   const std::int64_t n = view.config.n;
-  Choice choice;
-  scheduler::LeaseCandidate best{.room = needed == Room::kNeeded ? n - 1 : -1};
+  Choice best;
+  std::int64_t room_best = needed == Room::kNeeded ? n - 1 : -1;
   for (const auto& [name, worker] : view.facts.workers.rollouts()) {
-    std::int64_t held = flow.ledger.held_by(worker.who.incarnation);
-    if (kept && !kept->empty())
-      if (const auto more = kept->find(name); more != kept->end()) held += more->second;
-    scheduler::LeaseCandidate one{.room = worker.capacity - held * n};
     // Asked first, since it costs least: few rollouts have more room than all before them.
-    if (!scheduler::goes_rather_to(one, best)) continue;
+    const std::int64_t room = worker.capacity - flow.ledger.held_by(worker.who.incarnation) * n;
+    if (room <= room_best) continue;
     // A rollout that has only the untrained weights, for an evaluation of them, generates nothing
     // to train.
     if (worker.draining || !is_here(view, worker.who) ||
         (!flow.fixed && worker.installed < PolicyVersion{0}) || !allowed(worker))
       continue;
-    PolicyVersion version = facts.slot
-                                ? scheduler::slot_version(view.config.budget, facts.slot->step)
-                                : *worker.installed;
+    const PolicyVersion version =
+        facts.slot ? scheduler::slot_version(view.config.budget, facts.slot->step)
+                   : *worker.installed;
     // Under a fixed lag a group waits here, and not in an engine, until its version can be had.
     if (facts.slot && !view.facts.versions.offered.contains(version)) continue;
-    if (!may_have(view, group, version)) {
-      version = view.facts.versions.published;
-      one.awaited = kept && is_awaited(view, worker);
-      if (!one.awaited || !scheduler::goes_rather_to(one, best) || !may_have(view, group, version))
-        continue;
-    }
-    choice = {&worker, version, one.awaited};
-    best = one;
+    if (scheduler::lease_verdict(view.config.budget, flow.ledger.budget_state(), version,
+                                 kept_due) != scheduler::LeaseVerdict::kLease)
+      continue;
+    best = {&worker, version};
+    room_best = room;
   }
-  return choice;
+  return best;
 }
 
 // One round of leases. Suspects are tried alone: first by a rollout that has generated something,
@@ -123,14 +92,10 @@ class Leasing {
     for (auto next = admitted.begin(); next != admitted.end();) {
       const GroupId group = (next++)->second;
       if (flow_.suspects.is_isolated(group)) continue;
-      const Choice choice = choose_rollout(
-          turn_.view(), group, Room::kNeeded, [&](const auto& rollout) { return is_open(rollout); },
-          &kept_for_);
+      const Choice choice = choose_rollout(turn_.view(), group, Room::kNeeded,
+                                           [&](const auto& rollout) { return is_open(rollout); });
       if (!choice.rollout) return;  // the groups behind it are due later, and wait as well
-      if (choice.awaited)
-        ++kept_for_[choice.rollout->who.name];
-      else
-        lease(group, choice);
+      lease(group, choice);
     }
   }
   void try_suspects_of_idle_rollouts() {
@@ -160,7 +125,6 @@ class Leasing {
   const GroupFlow& flow_;
   std::vector<GroupId> suspects_;  // that are admitted and are to be tried alone
   std::set<std::string> closed_;   // rollouts that get no other group
-  KeptFor kept_for_;
   std::map<std::string, std::pair<ActorId, messages::Assign>> assignments_;
 };
 

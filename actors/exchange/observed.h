@@ -25,7 +25,6 @@
 #include "runtime/wire/weight_source.h"
 #include "scheduler/fleet/collapse.h"
 #include "scheduler/fleet/cost.h"
-#include "scheduler/fleet/lease_level.h"
 #include "scheduler/fleet/suspects.h"
 
 namespace tandem::exchange {
@@ -59,7 +58,6 @@ struct WorkersSeen {
   // None: nobody had one at the last look.
   std::optional<Time> parts_due;
   std::map<std::string, WorkerSeen> by_actor;  // of all roles; no two have one name
-  scheduler::LevelWait level;                  // whether groups wait for rollouts that install
   RewardTroubles troubles;
   // The newest end of an actor of a role; nothing where none has ended.
   std::map<messages::Role, Time> none_since;

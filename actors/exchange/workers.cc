@@ -119,15 +119,6 @@ void take(Turn& turn, const messages::DrainActor& drain) {
   turn.wake();
 }
 
-// The others are waited for, and leased without when the wait is over.
-static void level_leases(Turn& turn, PolicyVersion version, Duration took) {
-  if (version != turn.facts.versions.published || turn.facts.flow.fixed ||
-      turn.facts.workers.rollouts().size() < 2)
-    return;
-  if (const auto until = turn.seen.workers.level.installed(version, took, turn.now))
-    turn.send(DecideAt{*until});
-}
-
 void take(Turn& turn, const messages::Installed& installed) {
   if (!is_rollout(turn.facts, installed.from)) return;
   if (comes_too_early(turn, installed.from)) return;  // RolloutBack tells it
@@ -145,7 +136,6 @@ void take(Turn& turn, const messages::Installed& installed) {
   seen.begin_part(turn.now);
   seen.damaged_in_row = 0;
   if (installed.version == seen.announced) {
-    level_leases(turn, installed.version, turn.now - seen.announced_at);
     const Duration pause =
         std::chrono::duration_cast<Duration>(std::chrono::duration<double>(pause_s));
     turn.seen.fleet.delayed(FleetDelay::kFetch,

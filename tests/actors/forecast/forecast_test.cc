@@ -75,28 +75,6 @@ TEST(Forecast, TheSteadyPartHasNeitherStartNorEnd) {
   EXPECT_NEAR(of.steady->rollout_idle_fraction, 0.2, 0.02);
 }
 
-// Each of four rollouts could take the whole batch, and would need four times as long for it. They
-// install a version within a millisecond, and none of them takes the share of another (LL-2).
-TEST(Forecast, OnPolicyEachRolloutHasItsShare) {
-  ForecastConfig config = small(0, 4);
-  config.rollouts.assign(4, {.sequence_s = 0.01});
-  const Forecast of = made(config);
-  ASSERT_EQ(of.steps.size(), 50u);
-  // 2 s for its two completions and 1 s to train; at the start all come up one after the other.
-  EXPECT_NEAR(of.seconds, 50 * 3 + 3, 6);
-  EXPECT_EQ(of.tokens_trained, 50 * 8 * 100);
-}
-
-// A rollout that installs each version half a second later than the other delays no step by more
-// than the wait (LL-3).
-TEST(Forecast, OnPolicyARolloutThatInstallsLateHoldsUpNoOther) {
-  ForecastConfig config = small(0, 2);
-  config.rollouts = {{.sequence_s = 0.01}, {.sequence_s = 0.01, .fetch_s = 0.5}};
-  const Forecast of = made(config);
-  ASSERT_EQ(of.steps.size(), 50u);
-  EXPECT_LT(of.seconds, 50 * (8 + 1 + 0.1));
-}
-
 // One step off, they overlap: only the first batch is waited for.
 TEST(Forecast, OneStepOffOverlaps) {
   const Forecast of = made(small(1));
