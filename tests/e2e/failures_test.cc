@@ -185,7 +185,8 @@ TEST(Failures, ARolloutThatMayBePreemptedHandsItsGroupsBackOnASignalAndALearnerD
   EXPECT_EQ(pause["reason"], "Preempted");
   EXPECT_NE(pause["message"].get<std::string>().find("starts again in"), std::string::npos)
       << pause;
-  EXPECT_NE(home.run({"describe", "rollout/1"}).out.find("starts again in"), std::string::npos);
+  EXPECT_NE(home.run({"describe", "actors/rollout/1"}).out.find("starts again in"),
+            std::string::npos);
   EXPECT_TRUE(event_says(home, before["name"], "is preempted"));
   EXPECT_TRUE(eventually([&] {
     const json now = actor(home, "rollout/1");

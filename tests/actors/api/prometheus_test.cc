@@ -220,6 +220,7 @@ TEST(Prometheus, EachRolloutHasItsRateAndTheJobWhatTheyPredict) {
       .generated_per_trained = 1.5,
       .trainer_idle_fraction = 0.25};
   report.status.gap = scheduler::FleetGap{.rollouts_matched = 3, .trainer_idle_fraction = 0.125};
+  report.status.step_s = 2.5;
   const std::string text = prometheus_text({}, {{"j-1", report}});
   read_exposition(text);
   EXPECT_EQ(

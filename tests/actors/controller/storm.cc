@@ -14,6 +14,7 @@
 #include "runtime/base/digest.h"
 #include "runtime/base/json.h"
 #include "tests/actors/controller/fault_kinds.h"
+#include "tests/actors/controller/kept_wishes.h"
 
 namespace tandem::controller {
 
@@ -113,7 +114,10 @@ class Scalings {
     promised_.reset();
     const std::int64_t number = ++wishes_;
     cluster_.scale_later(wish, [this, wish, number](const Result<Nothing>& answer) {
-      if (answer && number == wishes_ && !wish.automatic) promised_ = wish.replicas;
+      // The answers to several may wait for one write, and the newest counts.
+      if (!answer || number != wishes_) return;
+      EXPECT_TRUE(is_kept(cluster_.remembered(), Scale{wish}, *answer)) << "CC-6";
+      if (!wish.automatic) promised_ = wish.replicas;
     });
   }
   messages::FleetMeasured figures(const scheduler::AutoscaleConfig& config) {
