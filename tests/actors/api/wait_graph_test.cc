@@ -27,6 +27,8 @@ controller::ActorRecord actor(const std::string& name, messages::Role role, Acto
 Picture picture_of(JobState state) {
   controller::JobRecord job{.id = "a-1", .ladder = scheduler::RestartLadder({})};
   job.status.state = state;
+  job.desired = {
+      {messages::Role::kLearner, 1}, {messages::Role::kReward, 1}, {messages::Role::kRollout, 1}};
   const auto add = [&](controller::ActorRecord record) {
     job.actors.emplace(record.name, std::move(record));
   };

@@ -178,8 +178,8 @@ TEST(Resume, TheNextControllerTakesUpWhatTheOneBeforeLeft) {
     for (const JobTaken& job : remembered.jobs()) {
       SimulatedRun& run = *runs.at(job.job);
       ++(run.record.entries.empty() ? waited : begun);
-      const bool ended = !run.record.events.empty() && run.record.events.back().kind == "ended";
-      if (!ended) run.record.result_json.reset();
+      if (std::ranges::count(run.record.events, "ended", &JournalledRow::kind) == 0)
+        run.record.result_json.reset();
     }
     cluster->run_until([&] { return !cluster->ranks_running().empty(); }, kVirtualLimit);
     for (const node::RankId& rank : cluster->ranks_running())
