@@ -104,7 +104,7 @@ constexpr AlertRule kAlertRules[] = {
                 {"tandem_steps_left", kBelow, 1}},
      .lasts = minutes(5),
      .unit = kSeconds,
-     .summary = "{job} has committed no step for {value}, longer than three of its steps take.",
+     .summary = "{job} has made no progress for {value}, longer than three of its steps take.",
      .advice = "tandem why {job}; tandem logs learner/0 -j {job}"},
     {.name = "TandemStepsSkipped",
      .severity = kCritical,
@@ -174,14 +174,17 @@ std::string short_number(double value) {
   return text.data();
 }
 
-// As Prometheus' humanizeDuration writes it: "812ms", "7.5s", "15m 36s", "2h 0m 5s".
+// As Prometheus' humanizeDuration writes it: "812ms", "7.5s", "15m 36s", "2h 0m 5s", "1d 2h 0m 0s".
 std::string seconds_text(double value) {
   if (value < 1) return short_number(value * 1000) + "ms";
   if (value < 60) return short_number(value) + "s";
   const auto whole = static_cast<std::int64_t>(value);
   const std::string minutes_on =
       std::to_string(whole / 60 % 60) + "m " + std::to_string(whole % 60) + "s";
-  return whole < 3600 ? minutes_on : std::to_string(whole / 3600) + "h " + minutes_on;
+  if (whole < 3600) return minutes_on;
+  const auto hours = whole / 3600;
+  const std::string hours_on = std::to_string(hours % 24) + "h " + minutes_on;
+  return hours < 24 ? hours_on : std::to_string(hours / 24) + "d " + hours_on;
 }
 
 const char* sign(AlertHolds holds) {

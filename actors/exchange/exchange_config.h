@@ -43,8 +43,8 @@ struct SaveSchedule {
   Duration time{};          // since the checkpoint before, or since training began
 };
 
-// The job's bounds on the sequences of one rollout, which are the rollouts' own to keep: they are
-// here for the sentence that names the one which holds the learner up (fleet_view.h).
+// The job's bounds on the sequences of one rollout. Rollouts keep them; fleet_view.h names the one
+// that holds the learner up.
 struct SequenceBounds {
   std::int64_t running_max = 0;          // rollout.max_num_seqs; 0: not known
   std::optional<std::int64_t> held_max;  // async.max_concurrent_rollouts

@@ -12,7 +12,8 @@ namespace {
 
 bool has_room(const RunView& view, const WorkerFacts& rollout) {
   const std::int64_t n = view.config.n;
-  return !rollout.draining &&
+  return !rollout.draining && is_here(view, rollout.who) &&
+         (view.facts.flow.fixed || rollout.installed >= PolicyVersion{0}) &&
          rollout.capacity - view.facts.flow.ledger.held_by(rollout.who.incarnation) * n >= n;
 }
 

@@ -103,8 +103,7 @@ void FleetWindow::came(const std::string& rollout) {
 }
 
 void FleetWindow::leaves(const std::string& rollout) {
-  fleet_.erase(rollout);
-  fleet_changed_ = true;
+  if (fleet_.erase(rollout) > 0) fleet_changed_ = true;
 }
 
 void FleetWindow::delayed(FleetDelay what, Duration time) {
@@ -135,7 +134,6 @@ void FleetWindow::free_places() {
   for (std::size_t i = 0; i < places_.size(); ++i) {
     Place& place = places_[i];
     if (place.rollout.empty() || place.up || place.sums != points_.front().of(i)) continue;
-    fleet_.erase(place.rollout);
     place_by_rollout_.erase(place.rollout);
     place.rollout.clear();
     free_.push_back(i);

@@ -83,6 +83,8 @@ class FleetWindow {
   // A rollout has come up, or it drains. One that comes up under the name of one that died is no
   // change of the fleet.
   void came(const std::string& rollout);
+  // It is of the fleet that this exchange has found.
+  void was_there(const std::string& rollout) { fleet_.insert(rollout); }
   void leaves(const std::string& rollout);
   void wasted(std::uint64_t tokens) { sums_.tokens_wasted += tokens; }
   void delayed(FleetDelay what, Duration time);

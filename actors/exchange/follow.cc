@@ -55,6 +55,7 @@ const WorkerFacts* meet(Turn& turn, const messages::Role& role, const ActorId& w
     come_up(turn, role, who, capacity, said);
     return turn.facts.workers.find(role, who);
   }
+  if (role == messages::Role::kRollout) turn.seen.fleet.was_there(who.name);
   WorkerSeen& seen = turn.seen.workers.by_actor[who.name];
   if (std::exchange(seen.away, false)) seen.came_back = true;
   // It holds no work of evaluations any more, of whichever exchange it was.

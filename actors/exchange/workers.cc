@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <vector>
 
 #include "actors/exchange/checks.h"
@@ -114,7 +115,8 @@ void take(Turn& turn, const messages::DrainActor& drain) {
     turn.wake();
     return turn.send(DecideAt{deadline});
   }
-  end_incarnation(turn, who);  // the actor never came up, and now it need not
+  turn.seen.fleet.leaves(who.name);
+  end_incarnation(turn, who);  // the actor never came up, or is down, and now it need not come
   turn.notify(messages::ActorDrained{turn.config.job, who});
   turn.wake();
 }
@@ -127,10 +129,11 @@ void take(Turn& turn, const messages::Installed& installed) {
                   "Installed: version " + std::to_string(installed.version.value) +
                       ", which is not published");
   if (const auto why = misfit(turn.view(), installed)) return condemn(turn, installed.from, *why);
-  const double pause_s = std::clamp(installed.seconds, 0.0, kPauseMost_s);
+  const double pause_s =
+      std::isfinite(installed.seconds) ? std::clamp(installed.seconds, 0.0, kPauseMost_s) : 0;
   if (pause_s > 0) turn.record(InstallPaused{installed.from, installed.version, pause_s});
   turn.record(VersionInstalled{installed.from, installed.version});
-  turn.seen.fleet.installed(installed.from.name, installed.seconds);
+  turn.seen.fleet.installed(installed.from.name, pause_s);
   WorkerSeen& seen = turn.seen.workers.by_actor[installed.from.name];
   seen.worked = turn.now;
   seen.begin_part(turn.now);

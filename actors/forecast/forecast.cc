@@ -10,6 +10,7 @@
 #include "actors/exchange/exchange.h"
 #include "actors/forecast/learner_model.h"
 #include "actors/forecast/reward_model.h"
+#include "actors/messages/group_tokens.h"
 #include "runtime/actor/simulated_executor.h"
 #include "runtime/actor/system.h"
 #include "runtime/base/check.h"
@@ -81,10 +82,9 @@ class CountingRecord final : public exchange::RunRecord {
   void on(const exchange::GroupGenerated& event) {
     Generated& generated = generated_[event.header.group];
     generated = {};
-    for (const messages::TrajectoryHeader& trajectory : event.header.trajectories) {
+    for (const messages::TrajectoryHeader& trajectory : event.header.trajectories)
       generated.oldest.push_back(trajectory.oldest);
-      generated.tokens += trajectory.completion_tokens;
-    }
+    generated.tokens = messages::completion_tokens(event.header);
   }
   void on(const exchange::StepTrained& event) {
     for (const GroupId group : event.groups) {

@@ -48,6 +48,8 @@ Result<PoolPlan> plan_of(const runs::JobKeys& keys, const std::string& where) {
       .devices_per_rollout =
           scheduler::devices_of(number("pools.rollout.gpus_per_actor").value_or(0)),
       .devices_per_rank = scheduler::devices_of(number("pools.learner.gpus_per_actor").value_or(0)),
+      .threads_per_rollout = number("pools.rollout.threads_per_actor").value_or(1),
+      .threads_per_rank = number("pools.learner.threads_per_actor").value_or(1),
       .prices = {},
       .limits = {}};
   plan.limits = {

@@ -24,7 +24,8 @@ struct PoolPlan {
   bool group_prompt_shared = true;          // see scheduler::RecoveryFacts
   // scheduler::devices_of() of a rollout and of a rank of the learner
   double devices_per_rollout = 1, devices_per_rank = 1;
-  std::optional<scheduler::Pricing> prices;  // section `pricing`
+  double threads_per_rollout = 1, threads_per_rank = 1;  // of the host
+  std::optional<scheduler::Pricing> prices;              // section `pricing`
   scheduler::WorkLimits limits;
 
   std::int64_t completions_per_step() const { return prompts_per_step * completions_per_prompt; }

@@ -73,7 +73,9 @@ std::optional<RolloutRoom> room_on_nodes(const json& nodes, const json& job,
                    .memory_bytes = static_cast<std::int64_t>(amount(memory, "reserved_bytes"))}};
   scheduler::FreeRoom room(open);
   const json up = part(part(job, "actors"), "rollout");
-  RolloutRoom found{.rollouts = static_cast<std::int64_t>(amount(up, "desired")),
+  // Those that wait for a place have none.
+  const char* const placed = part(up, "ready").is_number() ? "ready" : "desired";
+  RolloutRoom found{.rollouts = static_cast<std::int64_t>(amount(up, placed)),
                     .where = "the cluster's nodes"};
   while (found.rollouts < kRoomMost &&
          std::holds_alternative<scheduler::Assignment>(scheduler::place_next(room, rollout)))

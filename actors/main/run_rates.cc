@@ -121,7 +121,11 @@ Result<RunRates> rates_of(const cli::Client& client, std::string id, const Found
     if (auto own = rates_in(member(*object, "rates"))) {
       run.rates = *std::move(own);
       run.from = "rates";
-      settle_fleet(run, desired, std::ssize(run.rates.rollouts));
+      // One that is up and has too little to do is not among those with a rate.
+      const json up = member(member(member(found.job, "actors"), "rollout"), "ready");
+      settle_fleet(run, desired,
+                   run.live && up.is_number_integer() ? up.get<std::int64_t>()
+                                                      : std::ssize(run.rates.rollouts));
       return run;
     }
   const auto lines = lines_of(client, run.id);

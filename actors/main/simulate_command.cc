@@ -106,11 +106,11 @@ Result<ForecastPlan> Simulation::plan(const job::JobSpec& job) const {
   forecast::EngineCosts common;
   if (run_) {
     const scheduler::FleetRates rates = forecast::rates_alone(
-        run_->rates, {.cores = costs.cores.value_or(0),
-                      .learner_threads = static_cast<double>(job.pools.learner.threads_per_actor *
-                                                             run_->plan.ranks),
-                      .rollout_threads = static_cast<double>(job.pools.rollout.threads_per_actor),
-                      .overlaps = run_->plan.overlaps()});
+        run_->rates,
+        {.cores = costs.cores.value_or(0),
+         .learner_threads = run_->plan.threads_per_rank * static_cast<double>(run_->plan.ranks),
+         .rollout_threads = run_->plan.threads_per_rollout,
+         .overlaps = run_->plan.overlaps()});
     common = engine_costs(rates);
     plan.learner.token_s = rates.step_seconds / rates.step_tokens;
     plan.learner.turnaround_s = rates.turnaround_seconds;
@@ -324,7 +324,7 @@ void SimulateCommand::options(cli::Options& options) {
       .add("--cores", costs.cores,
            "Cores that all actors share, here and in the run of --from; by default none do")
       .value("N")
-      .between(0.0, 1e6);
+      .between(0.01, 1e6);
   add_price(options, prices);
   options.add("--svg", svg, "Write a picture of steps, idle time, queue and ages over time")
       .value("FILE");

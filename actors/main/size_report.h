@@ -75,7 +75,7 @@ struct AdviceWords {
 };
 AdviceWords words_of(const scheduler::Advice& advice, const SizeReport& report);
 // The verdict in a sentence that begins with its name, and the command or key that follows from it;
-// `mend` is empty for a matched fleet, and for one that has no room to grow. The verdict is known.
+// `mend` is empty for a matched fleet. The verdict is known.
 AdviceWords words_of_verdict(const SizeReport& report);
 
 }  // namespace tandem::app

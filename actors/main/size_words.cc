@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string>
 
+#include "actors/main/size_command.h"
 #include "actors/main/size_numbers.h"
 #include "actors/main/size_report.h"
 #include "scheduler/fleet/fleet_gap.h"
@@ -143,10 +144,13 @@ AdviceWords uncertain_words(const SizeReport& report) {
                               0) +
                       " s: " + again};
   if (input.from == RatesFrom::kMeasured)
-    return {seen, "measure for longer: --measure-seconds " +
-                      std::to_string(std::llround(std::ceil(
-                          input.measure_seconds +
-                          each * static_cast<double>(2 * scheduler::kStepsJudged - rates.steps))))};
+    return {seen,
+            "measure for longer: --measure-seconds " +
+                std::to_string(std::min<std::int64_t>(
+                    kMeasureSecondsMax,
+                    std::llround(std::ceil(
+                        input.measure_seconds +
+                        each * static_cast<double>(2 * scheduler::kStepsJudged - rates.steps)))))};
   return {seen, "a run of more steps, or a measurement: tandem size JOB.yaml --measure"};
 }
 

@@ -1,9 +1,8 @@
 // Runs the same actors on one thread in virtual time, from one seed. The seed decides which
 // runnable actor is next, and seeds every Rng, so that a run repeats exactly. Time advances only
 // when no actor is runnable, and then to the next timer: handlers take no time, unless one says by
-// pass() how much. A test drives the
-// executor by step() and run_until(); nothing here ever sleeps. All calls are made by the one
-// thread.
+// pass() how much. A test drives the executor by step() and run_until(); nothing here ever sleeps.
+// All calls are made by the one thread.
 //
 // Several processes are simulated by several Systems on one executor. Messages between them travel
 // by at() with a drawn delay (SimulatedNetwork of the tests).

@@ -20,7 +20,8 @@ constexpr double kToleranceInTurns = 0.25;
 constexpr double kPauseStall = 0.25;
 // An idle fraction that falls by less has not fallen.
 constexpr double kGainLeast = 0.02;
-// Rollouts that seem to deliver less of their engines' rates are not what holds the trainer up.
+// Rollouts that seem to deliver less of their engines' rates are not what holds the trainer up, and
+// more of them would not help.
 constexpr double kDeliveredLeast = 0.2;
 
 std::string rounded(double amount) { return std::to_string(std::llround(amount)); }
@@ -75,18 +76,24 @@ bool waits_for_something_else(const AutoscaleConfig& config, const AutoscaleInpu
 }
 
 // AutoscaleState::delivered after the window. Most of the idle time has to be waits for rollouts,
-// all of which are at work.
-double delivered(const AutoscaleConfig& config, const AutoscaleState& state,
-                 const AutoscaleInput& input) {
-  const FleetModel model = model_of(input.rates, input.overlaps);
-  const double idle = input.rates.trainer_idle_fraction;
-  if (!input.overlaps || input.up != input.wanted || input.starved_fraction < idle / 2 ||
-      input.starved_fraction <= config.target_trainer_idle ||
+// all of which were at work throughout. Completions of another length begin anew.
+AutoscaleState::Delivered delivered(const AutoscaleConfig& config, const AutoscaleState& state,
+                                    const AutoscaleInput& input) {
+  const FleetRates& rates = input.rates;
+  AutoscaleState::Delivered known = state.delivered;
+  if (std::abs(rates.step_tokens - known.step_tokens) > kTolerance * known.step_tokens) known = {};
+  const FleetModel model = model_of(rates, input.overlaps);
+  const double idle = rates.trainer_idle_fraction;
+  if (!input.overlaps || input.up != input.wanted || rates.rollout_deaths > 0 ||
+      input.trainer != TrainerHealth::kHealthy || model.pause_fraction >= kPauseStall ||
+      input.starved_fraction < idle / 2 || input.starved_fraction <= config.target_trainer_idle ||
       !waits_for_something_else(config, input, model))
-    return state.delivered;
-  const Rates rates = rates_of(model);
-  const double given = static_cast<double>(input.wanted) * rates.instance_per_s;
-  return std::clamp((1 - idle) * rates.consumed_per_s / given, kDeliveredLeast, 1.0);
+    return known;
+  const Rates of = rates_of(model);
+  const double given = static_cast<double>(input.wanted) * of.instance_per_s;
+  const double share = (1 - idle) * of.consumed_per_s / given;
+  if (share < kDeliveredLeast) return known;
+  return {.share = std::min(share, 1.0), .step_tokens = rates.step_tokens};
 }
 
 class Decision {
@@ -100,7 +107,8 @@ class Decision {
         state_(state),
         input_(input),
         now_(now),
-        model_(faster(model_of(input.rates, input.overlaps), delivered(config, state, input))),
+        model_(
+            faster(model_of(input.rates, input.overlaps), delivered(config, state, input).share)),
         matched_(matched()) {}
 
   AutoscaleDecision made() const {
@@ -221,8 +229,7 @@ class Decision {
       return false;
     const AutoscaleState::Raised& before = *state_.raised;
     return idle() > before.trainer_idle - kGainLeast &&
-           rates_of(model_of(input_.rates, input_.overlaps)).instance_per_s <
-               (1 - kTolerance) * before.instance_per_s &&
+           rates_of(model_).instance_per_s < (1 - kTolerance) * before.instance_per_s &&
            model_.step_tokens < (1 + kTolerance) * before.step_tokens;
   }
   bool waits() const { return waits_for_something_else(config_, input_, model_); }
@@ -290,7 +297,8 @@ AutoscaleState after_window(const AutoscaleConfig& config, AutoscaleState state,
   const bool up = decision.wanted > input.wanted;
   state.change = {now, up ? AutoscaleState::Direction::kUp : AutoscaleState::Direction::kDown};
   if (!up) return state;
-  const Rates rates = rates_of(model_of(input.rates, input.overlaps));
+  const Rates rates =
+      rates_of(faster(model_of(input.rates, input.overlaps), state.delivered.share));
   state.raised = {.rollouts = input.wanted,
                   .trainer_idle = input.rates.trainer_idle_fraction,
                   .instance_per_s = rates.instance_per_s,

@@ -6,10 +6,9 @@
 //
 // The number stays where it is within tolerance. It rises where the trainer was idle for longer
 // than its target and the rates, a tenth in its favour, still say that more rollouts would match.
-// It falls where two windows in a row, a tenth against it, say that fewer
-// would do; where nothing overlaps and the trainer always waits, it rises by two windows as well,
-// and with a wider tolerance. Rates are those of engines at work, so that a window in which
-// rollouts came or went tells as much as another. Where the trainer waits although the rollouts
+// It falls where two windows in a row, a tenth against it, say that fewer would do; where nothing
+// overlaps and the trainer always waits, it rises by two windows as well, and with a wider
+// tolerance. Rates are those of engines at work. Where the trainer waits although the rollouts
 // have all the work that they take, they deliver less than their engines' rates, and these are
 // lowered to what was delivered. Rollouts that are too many run few sequences each, and so are
 // slow: how fast fewer of them would be follows from the costs of an engine's step.
@@ -19,7 +18,7 @@
 //   AS-3  There is no change while the trainer is in trouble, or while weights are the stall.
 //   AS-4  Rates that differ by noise alone settle: after that nothing changes.
 //   AS-5  A step change of lengths is followed within two whole windows behind it, where AS-1
-//         does not forbid it.
+//         does not forbid it. A window begins anew when a rollout comes or leaves.
 #pragma once
 
 #include <cstdint>
@@ -123,8 +122,13 @@ struct AutoscaleState {
   };
   std::optional<Raised> raised;
   // What rollouts deliver, per what their engines give while they are at work: measured whenever
-  // the trainer waits for rollouts that have all the work that they take.
-  double delivered = 1;
+  // the trainer waits for rollouts that have all the work that they take, and kept while a step has
+  // about as many tokens.
+  struct Delivered {
+    double share = 1;
+    double step_tokens = 0;  // of the window that measured it
+  };
+  Delivered delivered;
 };
 
 AutoscaleDecision autoscale(const AutoscaleConfig& config, const AutoscaleState& state,

@@ -225,7 +225,7 @@ TEST(AlertWatch, AStepThatIsCommittedIsProgress) {
   ASSERT_EQ(ended.size(), 1u);
   EXPECT_FALSE(ended[0].fires);
   EXPECT_EQ(summary(ended[0].alert),
-            "j-1 has committed no step for 20m 0s, longer than three of its steps take.");
+            "j-1 has made no progress for 20m 0s, longer than three of its steps take.");
 }
 
 TEST(AlertWatch, OneSlowWriteIsNoSlowJournal) {

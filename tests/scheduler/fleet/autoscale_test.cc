@@ -394,6 +394,9 @@ TEST(Autoscale, RolloutsThatDeliverLessThanTheirEnginesAreAddedWhereTheTrainerWa
   input.starved_fraction = 0.28;
   input.up = 12;
   EXPECT_EQ(decide(input).hold, Hold::kOtherCause) << "the one that is not up explains it";
+  input.up = 13;
+  input.rates.rollout_deaths = 1;
+  EXPECT_EQ(decide(input).hold, Hold::kOtherCause) << "the one that died explains it";
   for (std::uint64_t seed = 1; seed <= 300; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Rng rng(seed);
@@ -411,6 +414,22 @@ TEST(Autoscale, RolloutsThatDeliverLessThanTheirEnginesAreAddedWhereTheTrainerWa
     plant.speed *= 2;
     for (int i = 0; i < 4; ++i) plant.window();
     EXPECT_LE(static_cast<double>(plant.rollouts()), 0.8 * needed + 1);
+  }
+}
+
+// What rollouts delivered of long completions says nothing of short ones.
+TEST(Autoscale, WhatRolloutsDeliverIsMeasuredAnewWhereLengthsChange) {
+  for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Plant plant(seed, {.min = 1, .max = 100, .cooldown = 60s}, 10);
+    plant.delivered = 0.5;
+    plant.noise = 0.02;
+    for (int i = 0; i < 30; ++i) plant.window();
+    EXPECT_GT(static_cast<double>(plant.rollouts()), 1.3 * plant.load());
+    plant.tokens /= 4;
+    plant.delivered = 1;
+    for (int i = 0; i < 20; ++i) plant.window();
+    EXPECT_LE(static_cast<double>(plant.rollouts()), 1.15 * plant.load() + 1);
   }
 }
 
