@@ -23,6 +23,8 @@ constexpr double kGainLeast = 0.02;
 // Rollouts that seem to deliver less of their engines' rates are not what holds the trainer up, and
 // more of them would not help.
 constexpr double kDeliveredLeast = 0.2;
+// Tokens of a step that differ by more, up or down, are of completions of another length.
+constexpr double kOtherLengths = 0.25;
 
 std::string rounded(double amount) { return std::to_string(std::llround(amount)); }
 
@@ -81,7 +83,8 @@ AutoscaleState::Delivered delivered(const AutoscaleConfig& config, const Autosca
                                     const AutoscaleInput& input) {
   const FleetRates& rates = input.rates;
   AutoscaleState::Delivered known = state.delivered;
-  if (std::abs(rates.step_tokens - known.step_tokens) > kTolerance * known.step_tokens) known = {};
+  if (std::abs(rates.step_tokens - known.step_tokens) > kOtherLengths * known.step_tokens)
+    known = {};
   const FleetModel model = model_of(rates, input.overlaps);
   const double idle = rates.trainer_idle_fraction;
   if (!input.overlaps || input.up != input.wanted || rates.rollout_deaths > 0 ||
