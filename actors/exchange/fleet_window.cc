@@ -93,7 +93,10 @@ void FleetWindow::installed(const std::string& rollout, double pause_seconds) {
 
 void FleetWindow::ended(const std::string& rollout, bool died) {
   sums_.rollout_deaths += died ? 1 : 0;
-  if (!died) leaves(rollout);
+  if (!died) {
+    fleet_.erase(rollout);
+    fleet_changed_ = true;  // it has worked for as long as it drained
+  }
   const auto found = place_by_rollout_.find(rollout);
   if (found != place_by_rollout_.end()) places_[found->second].up = false;
 }
