@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <set>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -60,7 +61,9 @@ TEST(TimelineSimulation, ARunThatHasEndedShowsEachStepAndEachPause) {
       paused += std::holds_alternative<exchange::InstallPaused>(entry.event);
     for (const TraceEvent& event : traced->events)
       if (event.name.starts_with("installs"))
-        drawn += std::ranges::count(event.arguments, "pause_s", &TraceArgument::key);
+        drawn +=
+            std::ranges::count(event.arguments, std::string_view("pause_s"),
+                               [](const TraceArgument& of) { return std::string_view(of.key); });
     EXPECT_EQ(drawn, paused);
   });
 }
