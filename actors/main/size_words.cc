@@ -110,7 +110,7 @@ AdviceWords limit_words(const Advice& advice, const SizeReport& report) {
           mend};
 }
 
-// What ends a wait that is not for want of rollouts.
+// What to do about a trainer that waits although it has rollouts enough.
 std::string mend_of_cause(const SizeReport& report) {
   const std::string job = job_word(report);
   const auto& gap = report.gap;

@@ -47,8 +47,8 @@ struct FleetGap {
 // check_model() refuses what was measured.
 std::optional<FleetGap> gap_of(const FleetView& fleet);
 
-// What the cause is, and what mends it, where that can be said: the parts of a sentence that begins
-// "predicted 4 %, measured 30 %: ". The gap has a cause.
+// Two parts of the sentence that begins "predicted 4 %, measured 30 %: ": `what` names the cause,
+// and `mend` says what to change, empty where nothing of that kind is known. The gap has a cause.
 struct CauseWords {
   std::string what, mend;
 };

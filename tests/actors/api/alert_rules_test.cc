@@ -119,6 +119,7 @@ TEST(AlertRules, PeopleReadFiguresInTheirUnits) {
   EXPECT_EQ(value_text(rule, 7.5), "7.5s");
   EXPECT_EQ(value_text(rule, 936.4), "15m 36s");
   EXPECT_EQ(value_text(rule, 7205), "2h 0m 5s");
+  EXPECT_EQ(value_text(rule, 93'600), "1d 2h 0m 0s");
   rule.unit = AlertUnit::kShare;
   EXPECT_EQ(value_text(rule, 0.3104), "31 %");
   rule.unit = AlertUnit::kNumber;

@@ -201,6 +201,9 @@ TEST(FleetWindow, MW3AChangeOfTheFleetBeginsANewWindow) {
   steps({"r/0", "r/1"}, 2);
   EXPECT_EQ(fleet.window.rates()->steps, 5);
   EXPECT_EQ(fleet.window.rates()->rollout_deaths, 1);
+  fleet.window.leaves("r/9");
+  steps({"r/0", "r/1"}, 1);
+  EXPECT_EQ(fleet.window.rates()->steps, 6) << "it had never come";
 
   fleet.window.leaves("r/1");
   steps({"r/0", "r/1"}, 3);

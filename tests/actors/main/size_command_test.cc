@@ -496,6 +496,10 @@ TEST(RolloutRoom, IsThatOfOpenNodesBesideWhatRuns) {
   EXPECT_EQ(room(json::array({node(2, 1, nullptr)}))->rollouts, 2 + 2);
   EXPECT_EQ(room(json::array({node(2, 1, nullptr), node(8, 0, "a user")}))->rollouts, 2 + 2);
   EXPECT_EQ(room(json::array({node(64, 0, nullptr)}))->rollouts, 2 + 10) << "memory";
+  json waits = job;
+  waits["actors"]["rollout"]["ready"] = 1;
+  EXPECT_EQ(room_on_nodes(json::array({node(2, 1, nullptr)}), waits, keys)->rollouts, 1 + 2)
+      << "the other one waits for one of these places";
   json gpus = node(64, 0, nullptr);
   gpus["gpus"] = {{{"leased", 0.5}, {"gone", false}, {"cordoned", nullptr}},
                   {{"leased", 0.0}, {"gone", false}, {"cordoned", "broken"}}};
