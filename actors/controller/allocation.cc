@@ -38,13 +38,18 @@ void scale_down(Turn& turn, JobRecord& job, const messages::Role& role) {
       case ActorState::kInitializing:
         stop_actor(turn, job, actor, scheduler::ScaleDown{});
         break;
+      case ActorState::kBackoff:
+        stays_away(turn, job, actor);
+        gone.push_back(actor_id);
+        break;
       case ActorState::kQueued:
       case ActorState::kPlacing:
-      case ActorState::kBackoff:
       case ActorState::kStopped:  // a program that has finished
         gone.push_back(actor_id);
         break;
       case ActorState::kDraining:
+        stays_away(turn, job, actor);
+        break;
       case ActorState::kStopping:
       case ActorState::kFailed:
       case ActorState::kLost:

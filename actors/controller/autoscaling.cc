@@ -5,6 +5,7 @@
 
 #include "actors/controller/allocation.h"
 #include "actors/controller/demands.h"
+#include "actors/controller/room.h"
 #include "scheduler/fleet/crash_loop.h"
 #include "scheduler/fleet/placement.h"
 
@@ -86,11 +87,14 @@ void take(Turn& turn, const messages::FleetMeasured& measured) {
                                   .overlaps = measured.overlaps,
                                   .starved_fraction = measured.starved_fraction,
                                   .wanted = job->desired.at(Role::kRollout),
+                                  .sequences_max = measured.sequences_max,
                                   .trainer = trainer_of(*job, measured, turn.now)};
   for (const auto& [name, actor] : job->actors)
     input.up += actor.role == Role::kRollout && wanted(*job, actor) && at_work(actor);
-  input.room = room_for(turn.state, *job, Role::kRollout,
-                        std::max<std::int64_t>(0, job->shape.autoscale->max - input.wanted));
+  MoreRoom room = room_for(turn.state, *job, Role::kRollout,
+                           std::max<std::int64_t>(0, job->shape.autoscale->max - input.wanted));
+  input.room = room.places;
+  input.room_goes_to = std::move(room.goes_to);
   auto decision = autoscale(*job->shape.autoscale, autoscaling.state, input, turn.now);
   const bool changes = decision.hold == AutoscaleHold::kChanges && carry_out(turn, *job, decision);
   autoscaling.state =
@@ -139,6 +143,8 @@ void keep_allocation(Turn& turn, const JobRecord& job) {
   if (const auto& change = job.autoscaling.state.change) {
     kept.changed = change->at;
     kept.raised = change->direction == Direction::kUp;
+    kept.too_few = job.autoscaling.state.raised;
+    kept.delivered = job.autoscaling.state.delivered;
   }
   const AllocationKept* known = turn.state.durable.allocation(job.id);
   const AllocationKept as_submitted{
@@ -146,14 +152,17 @@ void keep_allocation(Turn& turn, const JobRecord& job) {
   if (known ? *known != kept : as_submitted != kept) turn.remember(std::move(kept));
 }
 
-// A damaged row may name any role and number: those that the job has not are left out.
+// A damaged row may name any role, number and figure: those that cannot be are left out.
 void restore_allocation(Turn& turn, JobRecord& job) {
   const AllocationKept* known = turn.state.durable.allocation(job.id);
   if (!known) return;
   job.autoscaling.on = known->automatic && job.shape.autoscale;
+  scheduler::AutoscaleState state{.raised = known->too_few, .delivered = known->delivered};
+  if (!scheduler::is_sound(state)) state = {};
   if (known->changed)
-    job.autoscaling.state.change = {std::min(*known->changed, turn.now),
-                                    known->raised ? Direction::kUp : Direction::kDown};
+    state.change = {std::min(*known->changed, turn.now),
+                    known->raised ? Direction::kUp : Direction::kDown};
+  job.autoscaling.state = std::move(state);
   for (const auto& [role, replicas] : known->before)
     if (job.desired.contains({role}) &&
         (Role{role} == Role::kLearner
@@ -162,24 +171,27 @@ void restore_allocation(Turn& turn, JobRecord& job) {
       job.autoscaling.before[{role}] = replicas;
 }
 
-std::int64_t room_for(const ControllerState& state, const JobRecord& job, const Role& role,
-                      std::int64_t most) {
+MoreRoom room_for(const ControllerState& state, const JobRecord& job, const Role& role,
+                  std::int64_t most) {
   const auto [from, behind] = names_below(job.id + "/" + name(role));
   const auto like = job.actors.lower_bound(from);
-  if (like == job.actors.end() || like->first >= behind) return 0;
+  if (like == job.actors.end() || like->first >= behind) return {};
   scheduler::FreeRoom room(state.found.room);
   for (const auto& [submitted, id] : state.found.wanting) {
     const JobRecord& other = state.jobs.at(id);
-    if (waits_for_room(other)) return 0;
+    if (waits_for_room(other)) {
+      if (can_ever_run(state, other.shape)) return {.goes_to = id};
+      continue;
+    }
     for (const std::string& waiting : other.waiting)
       (void)scheduler::place_next(room, gang_of(other, other.actors.at(waiting)));
   }
   const scheduler::Gang gang = gang_of(job, like->second);
-  std::int64_t places = 0;
-  while (places < most &&
+  MoreRoom more;
+  while (more.places < most &&
          std::holds_alternative<scheduler::Assignment>(scheduler::place_next(room, gang)))
-    ++places;
-  return places;
+    ++more.places;
+  return more;
 }
 
 }  // namespace tandem::controller

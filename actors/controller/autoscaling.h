@@ -27,9 +27,14 @@ void keep_allocation(Turn& turn, const JobRecord& job);
 // Gives a job that was taken up what is remembered of that.
 void restore_allocation(Turn& turn, JobRecord& job);
 
+struct MoreRoom {
+  std::int64_t places = 0;
+  std::string goes_to;  // the job in the queue for which the room is kept; empty: none
+};
 // How many more actors of the role would find a place now; at most `most`. Actors of all jobs that
-// wait or restart take room first, and while a job waits for room in the queue there is none.
-std::int64_t room_for(const ControllerState& state, const JobRecord& job,
-                      const messages::Role& role, std::int64_t most);
+// wait or restart take room first. While a job waits for room in the queue there is none, unless
+// the nodes that are up could not hold that job even if they were empty.
+MoreRoom room_for(const ControllerState& state, const JobRecord& job, const messages::Role& role,
+                  std::int64_t most);
 
 }  // namespace tandem::controller

@@ -15,11 +15,15 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/ids.h"
 #include "runtime/wire/fields.h"
+#include "scheduler/fleet/autoscale.h"
 #include "scheduler/fleet/resources.h"
 
 namespace tandem::scheduler {
 
 TANDEM_WIRE(Resources, cpu_milli, gpu_milli, memory_bytes)
+TANDEM_WIRE(AutoscaleState::Raised, rollouts, trainer_idle, instance_per_s, step_tokens,
+            consumed_per_s)
+TANDEM_WIRE(AutoscaleState::Delivered, share, step_tokens)
 
 }  // namespace tandem::scheduler
 
@@ -27,7 +31,7 @@ namespace tandem::controller {
 
 // The fields of the events below are a schema, and so is the order of DurableState::events(), by
 // which a state is hashed; a change of them takes another number.
-inline constexpr std::int64_t kDurableSchema = 5;
+inline constexpr std::int64_t kDurableSchema = 6;
 
 // Where the attempt at a run begins that its job may go on with: what is older belongs to attempts
 // that are over.
@@ -63,9 +67,12 @@ struct AllocationKept {
   // The newest change by the job itself; of the clock that counts since the machine was booted.
   std::optional<Time> changed;
   bool raised = false;  // by that change
+  // What the policy knew behind it (scheduler::AutoscaleState).
+  std::optional<scheduler::AutoscaleState::Raised> too_few;
+  scheduler::AutoscaleState::Delivered delivered;
   bool operator==(const AllocationKept&) const = default;
 };
-TANDEM_WIRE(AllocationKept, job, automatic, before, changed, raised)
+TANDEM_WIRE(AllocationKept, job, automatic, before, changed, raised, too_few, delivered)
 // The job has an outcome. It stays remembered until its last process has ended and its result is
 // written: JobLeft.
 struct JobOver {

@@ -79,12 +79,18 @@ void drain(Turn& turn, const JobRecord& job, ActorRecord& actor) {
   remember_leaving(turn, actor, why_drained(actor));
   enter(turn, actor, ActorState::kDraining, scheduler::Draining{0, deadline, work});
   if (work != scheduler::DrainedWork::kQuestions) {
-    turn.send(
-        TellExchange{job.id, messages::DrainActor{{actor.name, actor.incarnation}, limit_ms}});
+    turn.send(TellExchange{job.id, messages::DrainActor{.who = {actor.name, actor.incarnation},
+                                                        .deadline_ms = limit_ms,
+                                                        .returns = wanted(job, actor)}});
     return;
   }
   turn.send(DrainRank{{actor.name, actor.incarnation, 0}, limit_ms});
   check_at(turn, actor, deadline);
+}
+
+void stays_away(Turn& turn, const JobRecord& job, const ActorRecord& actor) {
+  if (work_of(job, actor) == scheduler::DrainedWork::kGroups)
+    turn.send(TellExchange{job.id, messages::DrainActor{.who = {actor.name, actor.incarnation}}});
 }
 
 Reason why_drained(const ActorRecord& actor) {

@@ -55,6 +55,15 @@ std::int64_t rollouts_at_work(const RunView& view) {
                                [](const auto& rollout) { return !rollout.second.draining; });
 }
 
+scheduler::WorkLimits work_limits_of(const ExchangeConfig& config) {
+  return {.sequences_max = config.sequences.running_max,
+          .held_max = config.sequences.held_max,
+          .completions_per_prompt = config.n,
+          .prompts_per_step = config.budget.groups_per_step,
+          .lookahead = config.budget.lookahead,
+          .max_staleness = config.budget.max_staleness};
+}
+
 std::optional<scheduler::FleetGap> gap_of(const RunView& view,
                                           const std::optional<scheduler::FleetRates>& rates) {
   if (!rates) return std::nullopt;
@@ -62,12 +71,7 @@ std::optional<scheduler::FleetGap> gap_of(const RunView& view,
                             .overlaps = view.config.budget.max_staleness > 0,
                             .rollouts = rollouts_at_work(view),
                             .autoscaled = view.config.fleet_window_steps > 0,
-                            .limits = {.sequences_max = view.config.sequences.running_max,
-                                       .held_max = view.config.sequences.held_max,
-                                       .completions_per_prompt = view.config.n,
-                                       .prompts_per_step = view.config.budget.groups_per_step,
-                                       .lookahead = view.config.budget.lookahead,
-                                       .max_staleness = view.config.budget.max_staleness}});
+                            .limits = work_limits_of(view.config)});
 }
 
 }  // namespace tandem::exchange

@@ -7,6 +7,7 @@
 
 #include "actors/exchange/turn.h"
 #include "scheduler/fleet/fleet_gap.h"
+#include "scheduler/fleet/work_limits.h"
 
 namespace tandem::exchange {
 
@@ -16,6 +17,9 @@ void note_wait(Turn& turn);
 
 // The rollouts that are up and do not drain.
 std::int64_t rollouts_at_work(const RunView& view);
+
+// The keys of the job that bound what its rollouts have at once.
+scheduler::WorkLimits work_limits_of(const ExchangeConfig& config);
 
 // `rates` are those of view.seen.fleet; nullopt where they are not enough for a prediction.
 std::optional<scheduler::FleetGap> gap_of(const RunView& view,

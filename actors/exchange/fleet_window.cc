@@ -91,9 +91,9 @@ void FleetWindow::installed(const std::string& rollout, double pause_seconds) {
   add(place.sums, {.pause_seconds = pause_seconds, .installs = 1});
 }
 
-void FleetWindow::ended(const std::string& rollout, bool died) {
-  sums_.rollout_deaths += died ? 1 : 0;
-  if (!died) {
+void FleetWindow::ended(const std::string& rollout, RolloutEnd end) {
+  sums_.rollout_deaths += end == RolloutEnd::kDied ? 1 : 0;
+  if (end == RolloutEnd::kLeft) {
     fleet_.erase(rollout);
     fleet_changed_ = true;  // it has worked for as long as it drained
   }

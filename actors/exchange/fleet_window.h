@@ -9,7 +9,8 @@
 //   MW-1  No sum goes back, whatever restarts: a rate is never negative.
 //   MW-2  At most kRatePoints points are kept, however long the run and however short its steps.
 //   MW-3  No window has steps of two fleets: one begins anew where a rollout is added, drains or is
-//         taken away. Deaths do not: a window counts them.
+//         taken away. One that dies, or that drains to come back elsewhere, is no change: a fleet
+//         on machines that are often taken back would have no window.
 #pragma once
 
 #include <array>
@@ -72,6 +73,12 @@ struct FleetSums {
   double evaluation_seconds = 0;                 // in which an evaluation was generated
 };
 
+enum class RolloutEnd : std::uint8_t {
+  kDied,
+  kReturns,  // it has drained, and its next incarnation is to come up
+  kLeft,     // it has drained and was taken away
+};
+
 class FleetWindow {
  public:
   // The rollout has told `now` after `before`, which the same incarnation told `time` earlier; an
@@ -79,9 +86,9 @@ class FleetWindow {
   void worked(const std::string& rollout, const messages::RolloutStats& before,
               const messages::RolloutStats& now, Duration time);
   void installed(const std::string& rollout, double pause_seconds);
-  void ended(const std::string& rollout, bool died);
-  // A rollout has come up, or it drains. One that comes up under the name of one that died is no
-  // change of the fleet.
+  void ended(const std::string& rollout, RolloutEnd end);
+  // A rollout has come up, or it drains and will not return. One that comes up under the name of
+  // one that has died or returns is no change of the fleet.
   void came(const std::string& rollout);
   // It is of the fleet that this exchange has found.
   void was_there(const std::string& rollout) { fleet_.insert(rollout); }

@@ -47,6 +47,7 @@ struct WorkerSeen {
   int part_looks = 0;
   void begin_part(Time now) { part_since = now, part_looks = 0; }
   std::optional<Time> drain_deadline;
+  bool returns = false;    // it drains, and its next incarnation is to come up
   int damaged_in_row = 0;  // versions that it found damaged since it last installed one
   messages::RolloutStats stats;
   std::optional<Time> stats_at;       // when `stats` came; they count up to here

@@ -12,6 +12,7 @@
 #include "actors/exchange/checks.h"
 #include "actors/exchange/drain.h"
 #include "actors/exchange/evaluating.h"
+#include "actors/exchange/fleet_view.h"
 #include "actors/exchange/publications.h"
 #include "actors/exchange/run_cost.h"
 #include "actors/exchange/run_end.h"
@@ -134,13 +135,14 @@ void tell_fleet(Turn& turn, const messages::StepReport& report) {
   if (auto rates = turn.seen.fleet.rates(window)) {
     const double step_seconds = rates->seconds / static_cast<double>(rates->steps);
     const double starved = rates->waits[static_cast<std::size_t>(scheduler::TrainerWait::kSamples)];
-    turn.notify(
-        messages::FleetMeasured{.job = turn.config.job,
-                                .rates = *std::move(rates),
-                                .overlaps = turn.config.budget.max_staleness > 0,
-                                .skipped_in_row = report.skipped_in_row,
-                                .evaluation_fraction = turn.seen.fleet.evaluation_fraction(window),
-                                .starved_fraction = starved / step_seconds});
+    turn.notify(messages::FleetMeasured{
+        .job = turn.config.job,
+        .rates = *std::move(rates),
+        .overlaps = turn.config.budget.max_staleness > 0,
+        .skipped_in_row = report.skipped_in_row,
+        .evaluation_fraction = turn.seen.fleet.evaluation_fraction(window),
+        .starved_fraction = starved / step_seconds,
+        .sequences_max = scheduler::sequence_limit(work_limits_of(turn.config)).now});
   }
 }
 

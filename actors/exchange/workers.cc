@@ -37,7 +37,10 @@ void retire(Turn& turn, const WorkerFacts& worker) {
   WorkTotals& work = turn.seen.statistics.work;
   work.rollout_busy_seconds += gone.stats.busy_seconds;
   work.rollout_actor_seconds += reported_seconds(turn.view(), gone);
-  if (worker.role == messages::Role::kRollout) turn.seen.fleet.ended(who.name, !worker.draining);
+  if (worker.role == messages::Role::kRollout)
+    turn.seen.fleet.ended(who.name, !worker.draining ? RolloutEnd::kDied
+                                    : gone.returns   ? RolloutEnd::kReturns
+                                                     : RolloutEnd::kLeft);
   seen.by_actor.erase(who.name);
 }
 
@@ -107,15 +110,18 @@ void take(Turn& turn, const messages::DrainActor& drain) {
   const ActorId& who = drain.who;
   if (turn.facts.learner.who == who) return drain_learner(turn, drain);
   if (auto& groups = turn.seen.broadcasts.groups) groups->leaves(who);
-  if (turn.facts.workers.find(who)) {
+  if (const WorkerFacts* const worker = turn.facts.workers.find(who)) {
+    if (is_rollout(turn.facts, who) && !drain.returns) turn.seen.fleet.leaves(who.name);
+    WorkerSeen& seen = turn.seen.workers.by_actor[who.name];
+    seen.returns = drain.returns;
+    if (worker->draining) return;
     const Time deadline = turn.now + std::chrono::milliseconds(drain.deadline_ms);
+    seen.drain_deadline = deadline;
     turn.record(WorkerDrains{who});
-    if (is_rollout(turn.facts, who)) turn.seen.fleet.leaves(who.name);
-    turn.seen.workers.by_actor[who.name].drain_deadline = deadline;
     turn.wake();
     return turn.send(DecideAt{deadline});
   }
-  turn.seen.fleet.leaves(who.name);
+  if (!drain.returns) turn.seen.fleet.leaves(who.name);
   end_incarnation(turn, who);  // the actor never came up, or is down, and now it need not come
   turn.notify(messages::ActorDrained{turn.config.job, who});
   turn.wake();

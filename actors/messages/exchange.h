@@ -48,10 +48,11 @@ struct ActorSilent {
 };
 
 // The actor gets no more work. It finishes the groups that it holds; those that are left at the
-// deadline go back to the exchange. ActorDrained follows.
+// deadline go back to the exchange. ActorDrained follows. A second one says only that it will not return.
 struct DrainActor {
   ActorId who;
   std::int64_t deadline_ms = 0;  // from the receipt of this message
+  bool returns = false;          // the next incarnation comes up once there is a place for it
 };
 
 // How a job ended; in result.json and in the states of jobs.
@@ -130,6 +131,7 @@ struct FleetMeasured {
   double evaluation_fraction = 0;    // of the window, in which one was generated
   // Of the window, in which the trainer waited and the rollouts had as much work as they take.
   double starved_fraction = 0;
+  std::int64_t sequences_max = 0;  // that a rollout decodes at once; 0: not known
 };
 
 // The last message of an exchange.

@@ -198,17 +198,22 @@ class Decision {
     return {.hold = why, .wanted = input_.wanted, .reason = measurement() + ", " + words};
   }
 
-  // How much faster each of so many rollouts would be, which run the sequences of all: a step of
-  // their engines takes a part that is fixed, and one for each sequence.
+  // How much faster each of so many rollouts would be, which run the sequences of all as far as
+  // they may: a step of their engines takes a part that is fixed, and one for each sequence.
   double speed_of(std::int64_t rollouts) const {
     const StepCosts& engine = input_.rates.engine;
     if (!(engine.step_s > 0) || !(engine.sequence_s >= 0) || rollouts >= input_.wanted) return 1;
-    double rate = 0;  // of the mean engine at work
-    for (const RolloutRate& one : input_.rates.rollouts)
-      rate += one.tokens_per_s / static_cast<double>(input_.rates.rollouts.size());
+    const auto count = static_cast<double>(input_.rates.rollouts.size());
+    double rate = 0, sequences = 0;  // of the mean engine at work
+    for (const RolloutRate& one : input_.rates.rollouts) {
+      rate += one.tokens_per_s / count;
+      sequences += one.sequences / count;
+    }
     const double of_sequences = std::min(1.0, rate * engine.sequence_s);
-    const auto now = static_cast<double>(input_.wanted), then = static_cast<double>(rollouts);
-    return now / (then * (1 - of_sequences) + now * of_sequences);
+    double times = static_cast<double>(input_.wanted) / static_cast<double>(rollouts);
+    if (input_.sequences_max > 0 && sequences > 0)
+      times = std::clamp(static_cast<double>(input_.sequences_max) / sequences, 1.0, times);
+    return times / (1 - of_sequences + times * of_sequences);
   }
   bool fewer_run_faster() const { return matched_ < matched_rollouts(model_, config_.headroom); }
   // Would match the trainer. Fewer than there are have to do so by a tenth less, and while the
@@ -264,9 +269,11 @@ class Decision {
            rounded(static_cast<double>(config_.max));
   }
   std::string limit() const {
-    return input_.wanted + input_.room < config_.max
-               ? "there is room for " + rounded(static_cast<double>(input_.room)) + " more"
-               : "max is " + rounded(static_cast<double>(config_.max));
+    if (input_.wanted + input_.room >= config_.max)
+      return "max is " + rounded(static_cast<double>(config_.max));
+    if (!input_.room_goes_to.empty())
+      return "the room goes to " + input_.room_goes_to + ", which waits in the queue";
+    return "there is room for " + rounded(static_cast<double>(input_.room)) + " more";
   }
 
   const AutoscaleConfig& config_;
@@ -278,6 +285,15 @@ class Decision {
 };
 
 }  // namespace
+
+bool is_sound(const AutoscaleState& state) {
+  const auto amount = [](double figure) { return std::isfinite(figure) && figure >= 0; };
+  const auto& [share, step_tokens] = state.delivered;
+  if (!(share > 0 && share <= 1) || !amount(step_tokens)) return false;
+  if (!state.raised) return true;
+  const auto& [rollouts, idle, instance, tokens, consumed] = *state.raised;
+  return rollouts >= 0 && amount(idle) && amount(instance) && amount(tokens) && amount(consumed);
+}
 
 AutoscaleDecision autoscale(const AutoscaleConfig& config, const AutoscaleState& state,
                             const AutoscaleInput& input, Time now) {

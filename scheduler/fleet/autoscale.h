@@ -11,7 +11,8 @@
 // tolerance. Rates are those of engines at work. Where the trainer waits although the rollouts
 // have all the work that they take, they deliver less than their engines' rates, and these are
 // lowered to what was delivered. Rollouts that are too many run few sequences each, and so are
-// slow: how fast fewer of them would be follows from the costs of an engine's step.
+// slow: how fast fewer of them would be follows from the costs of an engine's step, and from how
+// many sequences one may decode at once.
 //
 //   AS-1  Within `cooldown` of a change there is none in the other direction.
 //   AS-2  No change leaves [min, max], and none asks for more rollouts than find room.
@@ -61,9 +62,11 @@ struct AutoscaleInput {
   // The share of the window in which the trainer waited and the rollouts had as much work as they
   // take: these waits are for want of rollouts, whatever the rates say.
   double starved_fraction = 0;
-  std::int64_t wanted = 1;  // rollouts that the job is to have; > 0
-  std::int64_t up = 0;      // of them at work
-  std::int64_t room = 0;    // rollouts beside them that would find a place now
+  std::int64_t wanted = 1;         // rollouts that the job is to have; > 0
+  std::int64_t up = 0;             // of them at work
+  std::int64_t room = 0;           // rollouts beside them that would find a place now
+  std::string room_goes_to;        // the job in the queue that comes first; empty: none does
+  std::int64_t sequences_max = 0;  // that one rollout decodes at once; 0: not known
   TrainerHealth trainer = TrainerHealth::kHealthy;
 };
 
@@ -119,6 +122,7 @@ struct AutoscaleState {
   struct Raised {
     std::int64_t rollouts = 0;
     double trainer_idle = 0, instance_per_s = 0, step_tokens = 0, consumed_per_s = 0;
+    bool operator==(const Raised&) const = default;
   };
   std::optional<Raised> raised;
   // What rollouts deliver, per what their engines give while they are at work: measured whenever
@@ -127,9 +131,14 @@ struct AutoscaleState {
   struct Delivered {
     double share = 1;
     double step_tokens = 0;  // of the window that measured it
+    bool operator==(const Delivered&) const = default;
   };
   Delivered delivered;
 };
+
+// Whether a state that was read from outside can be decided from: its figures are finite, shares
+// are within (0, 1], and nothing else is negative.
+bool is_sound(const AutoscaleState& state);
 
 AutoscaleDecision autoscale(const AutoscaleConfig& config, const AutoscaleState& state,
                             const AutoscaleInput& input, Time now);

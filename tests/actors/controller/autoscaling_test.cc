@@ -118,6 +118,21 @@ TEST_F(Autoscaled, RoomForWhichAQueuedJobWaitsIsNotFree_AS2) {
   EXPECT_EQ(rollouts_of(small, tight), 6);
 }
 
+TEST_F(Autoscaled, AQueuedJobThatNoNodeCouldHoldKeepsNoRoom) {
+  World small;
+  const std::string tight = run_alone(small, 8);
+  small.node("b", 40);
+  const std::string large = small.submit(shape_of(1, 44));  // both nodes, if nothing else ran
+  ASSERT_EQ(small.core.jobs().at(large).status.state, scheduler::JobState::kQueued);
+  small.must(measured(tight, 0.8));
+  EXPECT_EQ(rollouts_of(small, tight), 2);
+  EXPECT_NE(small.core.jobs().at(tight).autoscaling.newest->reason.find("goes to " + large),
+            std::string::npos);
+  small.node_lost("b");
+  small.must(measured(tight, 0.8));
+  EXPECT_EQ(rollouts_of(small, tight), 6);
+}
+
 TEST_F(Autoscaled, TheRoomOfTheNodesIsALimit) {
   World small;
   const std::string tight = run_alone(small, 6);
@@ -222,6 +237,9 @@ TEST_F(Autoscaled, TheNextControllerKnowsWhoDecidesAndWhatWasBefore_CC5) {
   EXPECT_EQ(kept.before.at(Role::kRollout), 2);
   ASSERT_TRUE(kept.state.change);
   EXPECT_EQ(kept.state.change->at, world.now) << "AS-1 holds over the death of a controller";
+  EXPECT_EQ(kept.state.raised, scaling().state.raised);
+  ASSERT_TRUE(kept.state.raised);
+  EXPECT_EQ(kept.state.raised->rollouts, 2);
 
   scale(5);
   World later(3, world.remembered);
@@ -229,6 +247,16 @@ TEST_F(Autoscaled, TheNextControllerKnowsWhoDecidesAndWhatWasBefore_CC5) {
   EXPECT_FALSE(later.core.jobs().at(job).autoscaling.on);
   EXPECT_EQ(later.core.jobs().at(job).autoscaling.before.at(Role::kRollout), 13);
   EXPECT_EQ(later.core.jobs().at(job).desired.at(Role::kRollout), 5);
+}
+
+TEST_F(Autoscaled, TheNextControllerKnowsWhatRolloutsDeliver_CC5) {
+  auto figures = measured(job, 0.9);  // half of what the two rollouts' engines give arrives
+  figures.starved_fraction = 0.85;
+  world.must(figures);
+  ASSERT_LT(scaling().state.delivered.share, 1);
+  World after(2, world.remembered);
+  after.must(jobs_of(world));
+  EXPECT_EQ(after.core.jobs().at(job).autoscaling.state.delivered, scaling().state.delivered);
 }
 
 TEST_F(Autoscaled, FiguresOfAJobThatEndsOrIsGoneChangeNothing) {
@@ -352,8 +380,17 @@ TEST_F(Preemptible, ALearnerIsNot) {
 }
 
 TEST_F(Preemptible, ScaledAwayWhileItDrainsItDoesNotComeBack) {
+  const auto returns = [&] {
+    std::vector<bool> told;
+    for (const TellExchange& tell : world.told.at(job))
+      if (const auto* const drain = std::get_if<messages::DrainActor>(&tell.message))
+        told.push_back(drain->returns);
+    return told;
+  };
   preempt(rollout);
+  EXPECT_EQ(returns(), (std::vector{true}));
   world.must(ScaleRole{job, Role::kRollout, 1});
+  EXPECT_EQ(returns(), (std::vector{true, false})) << "its exchange hears that it stays away";
   world.die(rollout);
   EXPECT_FALSE(world.core.jobs().at(job).actors.contains(rollout));
 }

@@ -55,11 +55,15 @@ DurableEvent random_event(Rng& rng) {
     case 13:
       return GpuCordoned{node, "GPU-" + std::to_string(rng.below(3)), "actors die there"};
     case 14:
-      return AllocationKept{.job = job,
-                            .automatic = rng.below(2) == 0,
-                            .before = {{"rollout", static_cast<std::int32_t>(rng.below(3))}},
-                            .changed = Time{static_cast<std::int64_t>(rng.below(3))},
-                            .raised = rng.below(2) == 0};
+      return AllocationKept{
+          .job = job,
+          .automatic = rng.below(2) == 0,
+          .before = {{"rollout", static_cast<std::int32_t>(rng.below(3))}},
+          .changed = Time{static_cast<std::int64_t>(rng.below(3))},
+          .raised = rng.below(2) == 0,
+          .too_few = scheduler::AutoscaleState::Raised{.rollouts =
+                                                           static_cast<std::int64_t>(rng.below(3))},
+          .delivered = {.share = rng.unit()}};
     default:
       return NodeLeft{node};
   }

@@ -115,7 +115,7 @@ TEST(FleetWindow, MW1AnIncarnationThatStartsAgainCountsOn) {
   fleet.report("r/0", 5000, 50);
   fleet.step();
   fleet.report("r/0", 100, 1);
-  fleet.window.ended("r/0", true);
+  fleet.window.ended("r/0", RolloutEnd::kDied);
   fleet.start_again("r/0");
   fleet.report("r/0", 200, 1);
   fleet.step();
@@ -159,7 +159,7 @@ TEST(FleetWindow, ARolloutThatHasGoneIsNotListed) {
   Fleet fleet;
   fleet.step();
   for (const char* rollout : {"r/0", "r/1"}) fleet.report(rollout, 100, 1);
-  fleet.window.ended("r/1", false);
+  fleet.window.ended("r/1", RolloutEnd::kLeft);
   fleet.step();
   EXPECT_FALSE(fleet.window.rates()) << "the fleet has changed";
   fleet.report("r/0", 100, 1);
@@ -195,7 +195,7 @@ TEST(FleetWindow, MW3AChangeOfTheFleetBeginsANewWindow) {
   EXPECT_EQ(grown->rollouts.size(), 2u);
 
   // One that dies and comes back is no change: deaths are counted.
-  fleet.window.ended("r/1", true);
+  fleet.window.ended("r/1", RolloutEnd::kDied);
   fleet.start_again("r/1");
   fleet.window.came("r/1");
   steps({"r/0", "r/1"}, 2);
@@ -208,12 +208,35 @@ TEST(FleetWindow, MW3AChangeOfTheFleetBeginsANewWindow) {
   fleet.window.leaves("r/1");
   steps({"r/0", "r/1"}, 3);
   EXPECT_EQ(fleet.window.rates()->steps, 2) << "it drains";
-  fleet.window.ended("r/1", false);
+  fleet.window.ended("r/1", RolloutEnd::kLeft);
   steps({"r/0"}, 3);
   EXPECT_EQ(fleet.window.rates()->steps, 2) << "it is gone";
   EXPECT_EQ(fleet.window.rates()->rollouts.size(), 1u);
   steps({"r/0"}, 40);
   EXPECT_FALSE(fleet.window.rates()->since_resize) << "the change is older than the window";
+}
+
+// Rollouts on machines that are taken back come and go for as long as the job runs.
+TEST(FleetWindow, MW3ARolloutThatReturnsIsNoChangeOfTheFleet) {
+  Fleet fleet;
+  fleet.window.came("r/0");
+  for (int i = 0; i < 40; ++i) {
+    fleet.report("r/0", 100, 1);
+    fleet.step();
+    fleet.window.ended("r/0", RolloutEnd::kReturns);
+    fleet.start_again("r/0");
+    fleet.window.came("r/0");
+  }
+  fleet.report("r/0", 100, 1);
+  fleet.step();
+  EXPECT_TRUE(fleet.window.ends_window(32));
+  ASSERT_TRUE(fleet.window.rates(32));
+  EXPECT_EQ(fleet.window.rates(32)->steps, 32);
+  EXPECT_EQ(fleet.window.rates(32)->rollout_deaths, 0);
+  fleet.window.ended("r/0", RolloutEnd::kReturns);
+  fleet.window.leaves("r/0");  // it was to return, and is not wanted any more
+  fleet.step();
+  EXPECT_FALSE(fleet.window.rates());
 }
 
 TEST(FleetWindow, MW3AWindowToWaitForBeginsAnewAsWell) {
@@ -345,7 +368,7 @@ TEST(FleetWindow, MW1PlacesAreUsedAgain) {
       if (rng.below(3) == 0) up["r/" + std::to_string(i)] = 1 + rng.below(1000);
       while (up.size() > 5) {
         const auto gone = std::next(up.begin(), static_cast<std::ptrdiff_t>(rng.below(up.size())));
-        fleet.window.ended(gone->first, rng.below(2) == 0);
+        fleet.window.ended(gone->first, static_cast<RolloutEnd>(rng.below(3)));
         up.erase(gone);
       }
       for (const auto& [rollout, tokens] : up) fleet.report(rollout, tokens, 1);

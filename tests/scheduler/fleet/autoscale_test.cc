@@ -1,5 +1,6 @@
 #include "scheduler/fleet/autoscale.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -207,6 +208,7 @@ class Plant {
   // all rollouts run together. The speed is what follows from them.
   StepCosts engine;
   double sequences = 0;
+  std::int64_t sequences_max = 0;  // of one engine; 0: any
   bool overlaps = true;
   std::int64_t room = 1000;
   TrainerHealth trainer = TrainerHealth::kHealthy;
@@ -224,7 +226,8 @@ class Plant {
     for (std::int64_t i = 0; i < rollouts_; ++i)
       rates.rollouts.push_back({.actor = "rollout/" + std::to_string(i),
                                 .tokens_per_s = speed * drawn(),
-                                .install_fraction = pause});
+                                .install_fraction = pause,
+                                .sequences = each_of(rollouts_)});
     rates.engine = engine;
     FleetModel model = model_of(rates, overlaps);
     for (double& rate : model.rollouts_per_s) rate *= delivered;
@@ -241,6 +244,7 @@ class Plant {
                                .wanted = rollouts_,
                                .up = rollouts_,
                                .room = std::max<std::int64_t>(0, room - rollouts_),
+                               .sequences_max = sequences_max,
                                .trainer = trainer};
     const AutoscaleDecision decision = autoscale(config_, state_, input, now_);
     state_ = after_window(config_, state_, input, decision, true, now_);
@@ -250,8 +254,12 @@ class Plant {
   }
   std::int64_t rollouts() const { return rollouts_; }
   Time now() const { return now_; }
-  double speed_of(std::int64_t rollouts) const {
+  double each_of(std::int64_t rollouts) const {
     const double each = sequences / static_cast<double>(rollouts);
+    return sequences_max > 0 ? std::min(each, static_cast<double>(sequences_max)) : each;
+  }
+  double speed_of(std::int64_t rollouts) const {
+    const double each = each_of(rollouts);
     return each / (engine.step_s + engine.sequence_s * each);
   }
   // With which the trainer would be matched without noise.
@@ -378,6 +386,59 @@ TEST(Autoscale, AnOversizedStartIsLoweredWhereTheFixedPartOfAStepDominates) {
     EXPECT_GE(given, 1 / plant.per_token_s) << "the trainer waits";
     EXPECT_LE(plant.reversals(0), 1);
     EXPECT_LE(plant.changes.size(), 4U);
+  }
+}
+
+// Engines that decode all the sequences that they may are not faster for being fewer.
+TEST(Autoscale, FewerRolloutsAreNoFasterThanTheirSequencesLetThemBe) {
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Rng rng(seed);
+    const std::int64_t fit = 2 + static_cast<std::int64_t>(rng.below(10));
+    Plant plant(seed, {.min = 1, .max = 64, .cooldown = 60s}, 2 * fit);
+    plant.engine = {.step_s = 0.01, .sequence_s = 0};
+    plant.sequences_max = 16;
+    plant.sequences = 16.0 * static_cast<double>(2 * fit);  // as many as 2 · fit of them may have
+    plant.per_token_s = 1.2 / (0.8 * static_cast<double>(fit) * plant.speed_of(fit));
+    plant.noise = 0.01;
+    for (int i = 0; i < 30; ++i) {
+      plant.window();
+      const double given = static_cast<double>(plant.rollouts()) * plant.speed_of(plant.rollouts());
+      EXPECT_GE(given, 1 / plant.per_token_s) << "the trainer waits in window " << i;
+    }
+    EXPECT_LT(plant.rollouts(), 2 * fit);
+    EXPECT_EQ(plant.reversals(0), 0);
+  }
+}
+
+TEST(Autoscale, WhoTheRoomGoesToIsSaid) {
+  AutoscaleInput input = job_of(8);
+  input.room = 0;
+  EXPECT_THAT(decide(input).reason, testing::HasSubstr("there is room for 0 more"));
+  input.room_goes_to = "large-2";
+  const AutoscaleDecision decision = decide(input);
+  EXPECT_TRUE(decision.at_limit);
+  EXPECT_THAT(decision.reason,
+              testing::HasSubstr("the room goes to large-2, which waits in the queue"));
+}
+
+TEST(Autoscale, AStateWithFiguresThatCannotBeIsNotSound) {
+  AutoscaleState state;
+  EXPECT_TRUE(is_sound(state));
+  state.raised = {.rollouts = 2, .trainer_idle = 0.3, .instance_per_s = 4000, .step_tokens = 1e6};
+  EXPECT_TRUE(is_sound(state));
+  for (const double figure : {double{NAN}, double{INFINITY}, -1.0}) {
+    AutoscaleState damaged = state;
+    damaged.raised->consumed_per_s = figure;
+    EXPECT_FALSE(is_sound(damaged));
+    damaged = state;
+    damaged.delivered.step_tokens = figure;
+    EXPECT_FALSE(is_sound(damaged));
+  }
+  for (const double share : {0.0, 1.5, double{NAN}}) {
+    AutoscaleState damaged = state;
+    damaged.delivered.share = share;
+    EXPECT_FALSE(is_sound(damaged));
   }
 }
 
