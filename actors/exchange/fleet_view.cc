@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "actors/exchange/checks.h"
 #include "actors/exchange/publications.h"
 
 namespace tandem::exchange {

@@ -1,0 +1,113 @@
+// Tests fleet_view.h, workers.h, follow.h: what the rates of a run tell of its fleet.
+#include "actors/exchange/fleet_view.h"
+
+#include <limits>
+
+#include "tests/actors/exchange/exchange_stage.h"
+
+namespace tandem::exchange {
+namespace {
+
+using namespace std::chrono_literals;
+using scheduler::TrainerWait;
+
+const ActorId kSecond{"job-1/rollout/1", Incarnation{4}};
+
+// Steps of one rollout that takes the groups of one step at a time. Beside them a run of this kind
+// has admitted those of the steps after it.
+class FleetView : public testing::Test {
+ protected:
+  FleetView() {
+    stage.tell(messages::LearnerUp{kLearner, {}});
+    stage.tell(messages::Published{kLearner, stage.publication(kInitialWeights, kInitialWeights)});
+    stage.tell(messages::WarmStarted{.from = kLearner,
+                                     .publication = stage.publication({0}, kInitialWeights)});
+    stage.tell(messages::CheckpointSaved{kLearner, StepId{0}, "step-0", "sha"});
+    stage.tell(messages::RolloutUp{kRollout, 8});
+    stage.tell(messages::RewardUp{kReward, 100});
+    stage.install(kRollout, PolicyVersion{0});
+  }
+  std::optional<scheduler::FleetRates> rates() const {
+    return stage.exchange->core().report(stage.executor.now()).status.rates;
+  }
+  // Of each step of the window.
+  double waited_for(TrainerWait wait) const {
+    const auto now = rates();
+    return now ? now->waits[static_cast<std::size_t>(wait)] : -1;
+  }
+
+  Stage stage;
+};
+
+// Messages have been checked for their form alone.
+TEST_F(FleetView, AnInstallWhosePauseIsNoNumberHasNone) {
+  stage.train(1);
+  for (const double seconds :
+       {std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity(),
+        std::numeric_limits<double>::quiet_NaN()})
+    stage.tell(messages::Installed{.from = kRollout,
+                                   .version = PolicyVersion{1},
+                                   .seconds = seconds,
+                                   .checksum = Stage::checksum_of(PolicyVersion{1})});
+  EXPECT_TRUE(stage.refused.empty()) << stage.refused.front();
+  for (const JournalEntry& entry : stage.record.entries)
+    EXPECT_FALSE(std::holds_alternative<InstallPaused>(entry.event));
+  stage.run(2s);
+  stage.train(2);
+  ASSERT_TRUE(rates());
+  EXPECT_EQ(rates()->install_seconds, 0);
+}
+
+// It would take groups, and cannot: the trainer waits for those that are generated.
+TEST_F(FleetView, ARolloutWithoutWeightsLeavesNoRoom) {
+  stage.tell(messages::RolloutUp{kSecond, kCapacity});
+  stage.train(1);
+  stage.run(2s);
+  stage.train(2);
+  EXPECT_NEAR(waited_for(TrainerWait::kSamples), 2, 0.1);
+  EXPECT_EQ(waited_for(TrainerWait::kLast), 0);
+}
+
+TEST_F(FleetView, ASilentRolloutLeavesNoRoom) {
+  stage.tell(messages::RolloutUp{kSecond, kCapacity});
+  stage.tell(messages::ActorSilent{kSecond, true});
+  stage.install(kSecond, PolicyVersion{0});
+  stage.train(1);
+  stage.run(2s);
+  stage.train(2);
+  EXPECT_NEAR(waited_for(TrainerWait::kSamples), 2, 0.1);
+  EXPECT_EQ(waited_for(TrainerWait::kLast), 0);
+}
+
+// A rollout that dies and comes up again is no change of the fleet, whichever exchange sees it.
+TEST_F(FleetView, MW3AnExchangeThatFollowsKnowsItsRollouts) {
+  stage.tell(messages::RolloutUp{kSecond, 8});
+  stage.train(1);
+  stage.follow();
+  stage.tell(
+      messages::LearnerBack{.from = kLearner, .step = StepId{1}, .training = {}, .source = {}});
+  stage.tell(messages::RewardBack{.from = kReward, .capacity = 100, .held = {}});
+  stage.tell(messages::RolloutBack{
+      .from = kSecond, .capacity = 8, .installed = {}, .checksum = 0, .held = {}});
+  stage.works_done = stage.assigned().size();  // what was assigned before is assigned anew
+  stage.tell(messages::RolloutBack{.from = kRollout,
+                                   .capacity = 8,
+                                   .installed = PolicyVersion{1},
+                                   .checksum = Stage::checksum_of(PolicyVersion{1}),
+                                   .held = {}});
+  stage.train(2);
+  stage.run(2s);
+  stage.train(3);
+  stage.tell(messages::ActorDown{kSecond, "killed"});
+  stage.tell(messages::RolloutUp{{kSecond.name, Incarnation{9}}, 8});
+  stage.run(2s);
+  stage.train(4);
+  const auto both = rates();
+  ASSERT_TRUE(both);
+  EXPECT_EQ(both->steps, 2);
+  EXPECT_FALSE(both->since_resize);
+  EXPECT_EQ(both->rollout_deaths, 1);
+}
+
+}  // namespace
+}  // namespace tandem::exchange
