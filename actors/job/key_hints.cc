@@ -20,11 +20,11 @@
 namespace tandem::job {
 namespace {
 
-// verl's key is a fraction and ours a number of versions, so that no value can be translated.
-constexpr std::string_view kNoFraction =
-    "verl's staleness_threshold is a fraction of stale samples, not an age: there is no number of "
-    "versions that means the same. Set `async.max_staleness` to the oldest policy a sample may "
-    "come from, in versions (0: on-policy; verl's 0.5 … 1 is usually run as 1 or 2)";
+// verl's key is a fraction of the samples between two versions, and ours count steps.
+constexpr std::string_view kFraction =
+    "verl's staleness_threshold s is a fraction of stale samples: with m for "
+    "`async.trigger_parameter_sync_step`, `async.lookahead` m (1 + s) - 1 generates as far ahead, "
+    "and `async.max_staleness`, no less than that, bounds the age of each sample in versions";
 
 constexpr std::string_view kTrlBatch =
     "TRL counts completions of a device: `data.train_batch_size` is the number of prompts of a "
@@ -169,9 +169,9 @@ constexpr ForeignKey kForeign[] = {
     {"verl", "trainer.project_name", "tracking.project"},
     {"verl", "async_training.trigger_parameter_sync_step", "async.trigger_parameter_sync_step"},
     {"verl", "async_training.partial_rollout", "async.partial_rollout"},
-    {"verl", "async_training.staleness_threshold", kNoFraction},
-    {"verl", "async.staleness_threshold", kNoFraction},
-    {"verl", "staleness_threshold", kNoFraction},
+    {"verl", "async_training.staleness_threshold", kFraction},
+    {"verl", "async.staleness_threshold", kFraction},
+    {"verl", "staleness_threshold", kFraction},
     {"AReaL", "experiment_name", "name"},
     {"AReaL", "actor.path", "model.path"},
     {"AReaL", "actor.dtype", "model.dtype"},
@@ -541,7 +541,7 @@ std::string unknown_key_help(std::string_view path) {
   if (const std::string elsewhere = same_name_elsewhere(path); !elsewhere.empty())
     return asked_whether(elsewhere);
   if (const auto near = nearest(path, all_names())) return asked_whether(ticked(*near));
-  if (last_part(path) == "staleness_threshold") return std::string(kNoFraction);
+  if (last_part(path) == "staleness_threshold") return std::string(kFraction);
   const Section* section = find_section(section_of(path));
   return "`tandem explain" + (section ? " " + std::string(section->path) : std::string()) +
          "` lists the keys";

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <sstream>
 
+#include "actors/job/key_fields.h"
 #include "actors/translate/draft.h"
 #include "actors/translate/frameworks.h"
 #include "actors/translate/shared_keys.h"
@@ -355,6 +356,37 @@ void set_length(Draft& draft) {
             {"trainer.total_epochs"});
 }
 
+// Between two versions, of m updates, verl generates (1 + threshold) · m batches less the stale ones
+// that are left: `async.lookahead` m (1 + threshold) - 1 admits as many.
+void set_lookahead(Draft& draft, std::int64_t period) {
+  constexpr std::string_view kKey = "async_training.staleness_threshold";
+  const double given = draft.number(kKey).value_or(0.1);
+  const double share = std::isfinite(given) ? std::clamp(given, 0.0, job::kStalenessMax) : 0.1;
+  constexpr double kRounding = 1e-9;                         // of a product like 0.7 · 10
+  const double stale = share * static_cast<double>(period);  // batches
+  const double whole = std::ceil(stale - kRounding);
+  const double ahead = static_cast<double>(period) + whole - 1;
+  const double until = static_cast<double>(period) * (1 + std::ceil(share)) - 1;
+  const auto within = [](double steps) {
+    return static_cast<std::int64_t>(std::min(steps, job::kStalenessMax));
+  };
+  draft.set("async.lookahead", within(ahead), {kKey}, "trigger_parameter_sync_step (1 + it) - 1");
+  draft.set("async.max_staleness", within(until), {kKey},
+            "updates until older weights are used up");
+  if (given != share || ahead > job::kStalenessMax)
+    return draft.tell(kDiffers, {kKey}, "`async.lookahead` has the nearest number that there is");
+  if (whole - stale > kRounding) {
+    std::ostringstream text;
+    text << "it is rounded up to " << whole / static_cast<double>(period)
+         << ": `async.lookahead` counts whole steps, of which a version has " << period;
+    return draft.tell(kDiffers, {kKey}, text.str());
+  }
+  draft.tell(
+      kSame, {kKey},
+      "`async.lookahead` admits as many samples; `async.max_staleness` also bounds the age of "
+      "each, for which verl has no bound");
+}
+
 // Fully async training: the batch of an update is require_batches mini-batches, weights go to the
 // rollouts after so many updates, and the threshold is a share of samples of older weights.
 void set_async(Draft& draft) {
@@ -366,17 +398,11 @@ void set_async(Draft& draft) {
             {"actor_rollout_ref.actor.ppo_mini_batch_size", at + "require_batches"});
   const auto period =
       std::max<std::int64_t>(draft.whole(at + "trigger_parameter_sync_step").value_or(4), 1);
-  const double share = draft.number(at + "staleness_threshold").value_or(0.1);
-  const auto stale = (1 + static_cast<std::int64_t>(std::ceil(std::max(share, 0.0)))) * period - 1;
   draft.set("async.trigger_parameter_sync_step", period, {at + "trigger_parameter_sync_step"});
-  draft.set("async.max_staleness", stale, {at + "staleness_threshold"},
-            "updates until older weights are used up");
+  set_lookahead(draft, period);
   draft.set("async.partial_rollout",
             !draft.given(at + "partial_rollout") || draft.truth(at + "partial_rollout"),
             {at + "partial_rollout"});
-  draft.tell(kDiffers, {at + "staleness_threshold"},
-             "it is a share of samples, and `async.max_staleness` the age of the oldest: no number "
-             "means the same");
   constexpr std::string_view kN = "actor_rollout_ref.rollout.n";
   if (draft.given("rollout.n") && !draft.given(kN))
     draft.set("rollout.n", *draft.value("rollout.n"), {"rollout.n"});

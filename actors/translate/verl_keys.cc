@@ -364,7 +364,7 @@ constexpr Rule kRules[] = {
     none("trainer.npu_profile.*", kSame, kLogs),
     none("trainer.profile_steps", kSame, kLogs),
     // Fully async training
-    derived("async_training.staleness_threshold", "async.max_staleness"),
+    derived("async_training.staleness_threshold", "async.lookahead"),
     derived("async_training.trigger_parameter_sync_step", "async.trigger_parameter_sync_step"),
     derived("async_training.require_batches", "data.train_batch_size"),
     derived("async_training.partial_rollout", "async.partial_rollout"),

@@ -206,7 +206,7 @@ TEST(LoadJob, RecognisesTheNamesOfOtherSystems) {
   EXPECT_HAS(help("trainer: { total_training_steps: 8 }\n"), "`learner.total_training_steps`");
   EXPECT_HAS(help("gconfig: { n_samples: 8 }\n"), "AReaL's");
   EXPECT_HAS(help("n_samples_per_prompt: 8\n"), "OpenRLHF's");
-  EXPECT_HAS(help("async: { staleness_threshold: 0.5 }\n"), "fraction");
+  EXPECT_HAS(help("async: { staleness_threshold: 0.5 }\n"), "`async.lookahead` m (1 + s) - 1");
   EXPECT_HAS(help("rollout: { lr: 0.5 }\n"), "`learner.optimizer.lr`");
   EXPECT_HAS(help("lr: 0.5\n"), "`learner.optimizer.lr`");
   EXPECT_HAS(help("rollouts: { n: 8 }\n"), "`rollout`");

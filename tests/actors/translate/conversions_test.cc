@@ -36,6 +36,11 @@ class Imported {
              });
     });
   }
+  bool says(const std::string& part) const {
+    return std::ranges::any_of(translation_.findings, [&](const Finding& finding) {
+      return finding.text.find(part) != std::string::npos;
+    });
+  }
 
  private:
   Translation translation_;
@@ -261,6 +266,34 @@ TEST(Conversions, Verls) {
   EXPECT_EQ(newer["async.trigger_parameter_sync_step"], "4");
   EXPECT_TRUE(newer.differs("trainer.v1.trainer_mode"));
   EXPECT_TRUE(newer.differs("actor_rollout_ref.model.lora.rank"));
+}
+
+TEST(Conversions, VerlsShareOfStaleSamples) {
+  const auto imported = [](const std::string& threshold, int period) {
+    return Imported("verl",
+                    "actor_rollout_ref: {rollout: {n: 4}}\nasync_training: "
+                    "{staleness_threshold: " +
+                        threshold + ", trigger_parameter_sync_step: " + std::to_string(period) +
+                        "}\n");
+  };
+  constexpr const char* kKey = "async_training.staleness_threshold";
+  struct Case {
+    const char* threshold;
+    int period;
+    const char *ahead, *stale;
+    bool differs;
+  };
+  for (const Case& one : {Case{"0", 4, "3", "3", false}, Case{"0.5", 4, "5", "7", false},
+                          Case{"1", 1, "1", "1", false}, Case{"0.7", 10, "16", "19", false},
+                          Case{"0.1", 4, "4", "7", true}, Case{"0.5", 1, "1", "1", true},
+                          Case{"-1", 4, "3", "3", true}, Case{"1e300", 4, "64", "64", true}}) {
+    const Imported job = imported(one.threshold, one.period);
+    SCOPED_TRACE(one.threshold);
+    EXPECT_EQ(job["async.lookahead"], one.ahead);
+    EXPECT_EQ(job["async.max_staleness"], one.stale);
+    EXPECT_EQ(job.differs(kKey), one.differs);
+  }
+  EXPECT_TRUE(imported("0.1", 4).says("rounded up to 0.25"));
 }
 
 TEST(Conversions, Trls) {
