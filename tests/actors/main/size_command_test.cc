@@ -207,12 +207,17 @@ class SizeOfRun : public testing::Test {
     model::testing::write_text(run / "job.yaml", yaml);
     return run;
   }
-  fs::path training(const std::string& id, const std::string& more = "") const {
+  fs::path training(const std::string& id, const std::string& rollouts = "replicas: 2",
+                    const std::string& more = "") const {
     return make(id,
                 "name: sums\nmodel: {path: /none}\n"
                 "data: {train_files: [/none.jsonl], train_batch_size: 64}\n"
-                "rollout: {n: 8, replicas: 2}\nreward: {type: exact}\n" +
-                    more);
+                "rollout: {n: 8, " +
+                    rollouts + "}\nreward: {type: exact}\n" + more);
+  }
+  // One rollout, which decodes the completions of one prompt at a time.
+  fs::path narrow(const std::string& id) const {
+    return training(id, "replicas: 1, max_num_seqs: 8", "async: {max_staleness: 2}\n");
   }
   static void lines(const fs::path& run, int steps) {
     std::ofstream file(run / "metrics.jsonl");
@@ -344,11 +349,7 @@ TEST_F(SizeOfRun, VerifiesAMatchedFleet) {
 
 // A rollout that is full but starved is no spare capacity.
 TEST_F(SizeOfRun, NamesTheKeyThatKeepsARolloutFullAndStarved) {
-  const fs::path run = make("starved-1",
-                            "name: sums\nmodel: {path: /none}\n"
-                            "data: {train_files: [/none.jsonl], train_batch_size: 64}\n"
-                            "rollout: {n: 8, replicas: 1, max_num_seqs: 8}\n"
-                            "reward: {type: exact}\nasync: {max_staleness: 2}\n");
+  const fs::path run = narrow("starved-1");
   scheduler::FleetRates starved = rates();
   starved.rollouts = {{.actor = "starved-1/rollout/0",
                        .tokens_per_s = 140000,
@@ -379,11 +380,7 @@ TEST_F(SizeOfRun, NamesTheKeyThatKeepsARolloutFullAndStarved) {
 
 // An engine whose batch is full may be cheaper to enlarge than a second one is.
 TEST_F(SizeOfRun, SaysWhatALargerBatchWouldGive) {
-  const fs::path run = make("full-1",
-                            "name: sums\nmodel: {path: /none}\n"
-                            "data: {train_files: [/none.jsonl], train_batch_size: 64}\n"
-                            "rollout: {n: 8, replicas: 1, max_num_seqs: 8}\n"
-                            "reward: {type: exact}\nasync: {max_staleness: 2}\n");
+  const fs::path run = narrow("full-1");
   scheduler::FleetRates full = rates();
   full.rollouts = {
       {.actor = "full-1/rollout/0", .tokens_per_s = 1000, .busy_fraction = 1, .sequences = 7.9}};
