@@ -90,13 +90,16 @@ std::optional<std::int64_t> MetricRates::rollouts() const {
 }
 
 std::size_t MetricRates::lines_of_fleet() const {
-  const auto up = rollouts();
+  const auto up = lines_.empty() ? std::nullopt : figure(lines_.back(), kRollouts);
   if (!up) return lines_.size();
-  const auto of_fleet = [&](const json& line) {
-    return figure(line, kRollouts).value_or(0) == static_cast<double>(*up);
-  };
-  const auto first = std::ranges::find_if_not(lines_.rbegin(), lines_.rend(), of_fleet);
-  return static_cast<std::size_t>(first - lines_.rbegin());
+  std::int64_t seen = 0, of_fleet = 0;  // of the newest lines
+  for (auto line = lines_.rbegin(); line != lines_.rend(); ++line) {
+    const auto there = figure(*line, kRollouts);
+    if (!there || *there > *up || seen - of_fleet > scheduler::kStepsJudged) break;
+    ++seen;
+    if (*there == *up) of_fleet = seen;
+  }
+  return static_cast<std::size_t>(of_fleet);
 }
 
 Result<FleetRates> MetricRates::rates(const PoolPlan& plan) const {
@@ -138,8 +141,8 @@ Result<FleetRates> MetricRates::rates(const PoolPlan& plan) const {
   const double busy = 1 - rates.rollout_idle_fraction;
   const double generated =
       rates.step_tokens * static_cast<double>(steps) * rates.generated_per_trained;
-  const double busy_seconds =
-      rates.seconds * static_cast<double>(count) * std::max(busy, 0.001);  // of all engines
+  const double up = std::max(1.0, mean(lines, kRollouts).value_or(static_cast<double>(count)));
+  const double busy_seconds = rates.seconds * up * std::max(busy, 0.001);  // of all engines
   const double usual = busy_seconds > 0 ? generated / busy_seconds : 0;
   const double own = mean(lines, "tandem/rollout_tokens_per_s/mean").value_or(usual);
   const double pause = mean(lines, "tandem/install_pause_fraction").value_or(0);

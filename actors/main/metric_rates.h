@@ -3,9 +3,11 @@
 //
 // The window is the newest half of the steps, since the first steps of a run are no picture of it:
 // kStepsJudged at least, where there are as many, and at most kWindowStepsMost. It begins no sooner
-// than the last change of the number of rollouts. Lines of former versions lack the rollouts' own
-// rates: these are then the tokens generated in the window by the time in which the engines were at
-// work, which counts evaluations as work.
+// than the last change of the fleet. Rollouts that are missing in some lines and are back after
+// kStepsJudged of them at most are taken to have died, which is no change, as in a run's own rates
+// (actors/exchange/fleet_window.h); the lines say no more than how many are up. Lines of former
+// versions lack the rollouts' own rates: these are then the tokens generated in the window by the
+// time in which the engines were at work, which counts evaluations as work.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +41,7 @@ class MetricRates {
       "tandem/rollout_tokens_per_s/*,tandem/install_pause_*,tandem/prefix_hit_ratio";
 
  private:
-  // How many of the newest lines tell of as many rollouts as the newest one; all, if it tells none.
+  // How many of the newest lines are of the fleet of the newest one; all, if it tells of none.
   std::size_t lines_of_fleet() const;
 
   std::int64_t steps_ = 0;            // of all lines

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <numeric>
 
 #include "actors/exchange/fleet_json.h"
@@ -172,6 +173,48 @@ TEST(MetricRates, TheRolloutsOwnRatesComeFirst) {
   EXPECT_NEAR(rates->install_seconds, 0.2, 1e-9);
   EXPECT_EQ(rates->prefix_hit_ratio, 0.3);
   EXPECT_EQ(rates->trainer_idle_fraction, 0.4);
+}
+
+// Forty steps, of which the first 20 are left out, and a number of rollouts for each.
+Result<scheduler::FleetRates> rates_of_fleets(const std::function<json(int)>& up) {
+  MetricRates lines;
+  for (int step = 1; step <= 40; ++step) {
+    json one = line(step);
+    one["tandem/rollouts"] = up(step);
+    lines.add(one);
+  }
+  return lines.rates(kPlan);
+}
+
+TEST(MetricRates, ARolloutThatDiesAndComesBackBeginsNoWindow) {
+  const auto died = rates_of_fleets([](int step) { return step > 25 && step <= 30 ? 3 : 4; });
+  ASSERT_TRUE(died);
+  EXPECT_EQ(died->steps, 20);
+  EXPECT_FALSE(died->since_resize);
+  ASSERT_EQ(died->rollouts.size(), 4u);
+  // 102,400 · 1.25 tokens in 40 s, a quarter of them by three engines, at work for 80 % of it.
+  EXPECT_NEAR(died->rollouts[0].tokens_per_s, 128000 / (40 * 0.8 * 3.75), 1e-9);
+  const auto twice = rates_of_fleets([](int step) { return step % 7 == 0 ? 2 + step % 2 : 4; });
+  ASSERT_TRUE(twice);
+  EXPECT_EQ(twice->steps, 20);
+}
+
+TEST(MetricRates, AnotherFleetBeginsAWindow) {
+  const auto window = [](int from, int to, int before, int amid, int after) {
+    const auto rates = rates_of_fleets([=](int step) {
+      return step <= from ? before : step <= to ? amid : after;
+    });
+    EXPECT_TRUE(rates && rates->since_resize);
+    return rates ? rates->steps : -1;
+  };
+  EXPECT_EQ(window(20, 30, 4, 3, 4), 10) << "away for too long";
+  EXPECT_EQ(window(30, 30, 3, 3, 4), 10) << "more";
+  EXPECT_EQ(window(38, 38, 3, 3, 4), 2) << "more, and just now";
+  EXPECT_EQ(window(30, 30, 4, 4, 3), 10) << "fewer, which have not come back";
+  EXPECT_EQ(window(30, 35, 4, 5, 4), 5) << "one was added and taken away";
+  const auto former = rates_of_fleets([](int step) { return step <= 30 ? json() : json(4); });
+  ASSERT_TRUE(former);
+  EXPECT_EQ(former->steps, 10) << "the lines before do not say";
 }
 
 TEST(MetricRates, OneStepIsAWindowAndNoneIsRefused) {
