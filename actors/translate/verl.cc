@@ -356,13 +356,13 @@ void set_length(Draft& draft) {
             {"trainer.total_epochs"});
 }
 
-// Between two versions, of m updates, verl generates (1 + threshold) · m batches less the stale ones
+// Between two versions, of m updates, verl generates (1 + threshold) m batches, less the stale ones
 // that are left: `async.lookahead` m (1 + threshold) - 1 admits as many.
 void set_lookahead(Draft& draft, std::int64_t period) {
   constexpr std::string_view kKey = "async_training.staleness_threshold";
   const double given = draft.number(kKey).value_or(0.1);
   const double share = std::isfinite(given) ? std::clamp(given, 0.0, job::kStalenessMax) : 0.1;
-  constexpr double kRounding = 1e-9;                         // of a product like 0.7 · 10
+  constexpr double kRounding = 1e-9;                         // of a product like 0.7 * 10
   const double stale = share * static_cast<double>(period);  // batches
   const double whole = std::ceil(stale - kRounding);
   const double ahead = static_cast<double>(period) + whole - 1;

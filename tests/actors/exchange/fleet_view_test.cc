@@ -35,6 +35,14 @@ class FleetView : public testing::Test {
     const auto now = rates();
     return now ? now->waits[static_cast<std::size_t>(wait)] : -1;
   }
+  // The second step comes two seconds late.
+  void expect_wait_for_samples() {
+    stage.train(1);
+    stage.run(2s);
+    stage.train(2);
+    EXPECT_NEAR(waited_for(TrainerWait::kSamples), 2, 0.1);
+    EXPECT_EQ(waited_for(TrainerWait::kLast), 0) << "there was room";
+  }
 
   Stage stage;
 };
@@ -61,22 +69,14 @@ TEST_F(FleetView, AnInstallWhosePauseIsNoNumberHasNone) {
 // It would take groups, and cannot: the trainer waits for those that are generated.
 TEST_F(FleetView, ARolloutWithoutWeightsLeavesNoRoom) {
   stage.tell(messages::RolloutUp{kSecond, kCapacity});
-  stage.train(1);
-  stage.run(2s);
-  stage.train(2);
-  EXPECT_NEAR(waited_for(TrainerWait::kSamples), 2, 0.1);
-  EXPECT_EQ(waited_for(TrainerWait::kLast), 0);
+  expect_wait_for_samples();
 }
 
 TEST_F(FleetView, ASilentRolloutLeavesNoRoom) {
   stage.tell(messages::RolloutUp{kSecond, kCapacity});
   stage.tell(messages::ActorSilent{kSecond, true});
   stage.install(kSecond, PolicyVersion{0});
-  stage.train(1);
-  stage.run(2s);
-  stage.train(2);
-  EXPECT_NEAR(waited_for(TrainerWait::kSamples), 2, 0.1);
-  EXPECT_EQ(waited_for(TrainerWait::kLast), 0);
+  expect_wait_for_samples();
 }
 
 // A rollout that dies and comes up again is no change of the fleet, whichever exchange sees it.
