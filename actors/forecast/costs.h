@@ -27,8 +27,10 @@ struct LearnerCosts {
 };
 
 struct RewardCosts {
-  double score_s = 0;         // from a group's lease to its scores
-  double threads = 0;         // of the host, while any group is scored
+  double score_s = 0;  // from a group's lease to its scores
+  // Of the host, while any group is scored. 0: it waits for something else, and a score takes its
+  // time whatever works on the host's cores.
+  double threads = 0;
   double zero_variance = 0;   // the share of groups whose completions all score the same
   std::int32_t capacity = 0;  // groups at a time; 0: without bound
 };

@@ -32,9 +32,17 @@ void RewardModel::handle(actor::Context& cx, messages::ScoreGroups work) {
       score.scores.emplace_back(messages::Scored{i == 0 && !alike ? 1.0 : 0.0});
     scored.groups.push_back(std::move(score));
   }
-  host_.begin(worker_, costs_.score_s, [this, scored = std::move(scored)](actor::Context&) {
+  finish_later(cx, std::move(scored));
+}
+
+void RewardModel::finish_later(actor::Context& cx, messages::GroupsScored scored) {
+  auto finish = [this, scored = std::move(scored)](actor::Context&) {
     CHECK(exchange_.tell(scored) != actor::Delivery::kFull);
-  });
+  };
+  if (costs_.threads > 0)
+    host_.begin(worker_, costs_.score_s, std::move(finish));
+  else
+    cx.after(duration_of(costs_.score_s), std::move(finish));
 }
 
 void RewardModel::handle(actor::Context&, messages::ScoreTexts) {

@@ -1,5 +1,5 @@
 // A reward actor in virtual time, by its costs: it speaks the messages of a real one
-// (messages/reward.h).
+// (messages/reward.h). With threads it shares the host's cores; without, it is not slowed by them.
 #pragma once
 
 #include <cstdint>
@@ -33,6 +33,8 @@ class RewardModel {
   void handle(actor::Context&, messages::ScoresKept) {}
 
  private:
+  void finish_later(actor::Context& cx, messages::GroupsScored scored);
+
   const ActorId self_;
   const RewardCosts costs_;
   const std::int32_t n_;

@@ -35,7 +35,7 @@ forecast::ForecastConfig forecast_config(const job::JobSpec& job, const Forecast
   exchange.seed = derive_seed(seed, "forecast");
   if (plan.steps) exchange.budget.steps_total = *plan.steps;
   forecast::RewardCosts reward = plan.reward;
-  reward.threads = job.pools.reward.cpus_per_actor;
+  reward.threads = plan.score_measured ? 0 : job.pools.reward.cpus_per_actor;
   return {.exchange = std::move(exchange),
           .rollouts = plan.rollouts,
           .rollout = rollout,

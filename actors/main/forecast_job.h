@@ -18,6 +18,7 @@ struct ForecastPlan {
   std::vector<forecast::EngineCosts> rollouts;  // at least one
   forecast::LearnerCosts learner;
   forecast::RewardCosts reward;
+  bool score_measured = false;  // by a run: the reward then shares no cores (costs_alone.h)
   forecast::FailureCosts failures;
   std::int32_t prompt_tokens = 0;
   double host_cores = 0;

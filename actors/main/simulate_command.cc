@@ -115,6 +115,7 @@ Result<ForecastPlan> Simulation::plan(const job::JobSpec& job) const {
     plan.learner.token_s = rates.step_seconds / rates.step_tokens;
     plan.learner.turnaround_s = rates.turnaround_seconds;
     plan.reward.score_s = rates.score_seconds;
+    plan.score_measured = !costs.score;
   }
   for (const auto& [text, to] :
        {std::pair(&costs.install, &common.install_s), std::pair(&costs.step, &plan.learner.step_s),
@@ -313,7 +314,10 @@ void SimulateCommand::options(cli::Options& options) {
   options.add("--save", costs.save, "A checkpoint's time").value("TIME");
   options.add("--turnaround", costs.turnaround, "From a step's commit to the next batch")
       .value("TIME");
-  options.add("--score", costs.score, "From a group to its scores").value("TIME");
+  options
+      .add("--score", costs.score,
+           "From a group to its scores, which use --cores; those of --from do not")
+      .value("TIME");
   options.add("--zero-variance", costs.zero_variance, "Share of groups that score all the same")
       .value("SHARE")
       .between(0.0, 1.0);

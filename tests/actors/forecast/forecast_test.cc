@@ -164,6 +164,15 @@ TEST(Forecast, ScoringUsesSharedCoresToo) {
   EXPECT_NEAR(made(config).seconds, 50 * (1 + 1 + 1), 1);
 }
 
+// The reward scores one group after the other and is the bottleneck, while the others keep the
+// cores busy for two thirds of its time.
+TEST(Forecast, AScoreWithoutThreadsIsNotSlowedByTheOthers) {
+  ForecastConfig config = small(4);
+  config.host_cores = 0.75;
+  config.reward = {.score_s = 1, .capacity = 1};
+  EXPECT_NEAR(made(config).seconds, 50 * 4, 8);
+}
+
 TEST(Forecast, AShareOfGroupsWithoutVarianceIsReplacedWhereTheJobFilters) {
   ForecastConfig config = small(1);
   config.exchange.filter_groups.enable = true;
