@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdio>
+#include <iterator>
 
 namespace tandem::api {
 namespace {
@@ -121,6 +122,20 @@ constexpr AlertRule kAlertRules[] = {
      .lasts = minutes(2),
      .summary = "{actor} dies again and again.",
      .advice = "tandem why {actor}; tandem logs {actor} --previous"},
+    // A twentieth of a large disk takes long to fill: it counts only below 10 GB.
+    {.name = "TandemDiskNearlyFull",
+     .severity = kWarning,
+     .figure = {"tandem_disk_free_bytes"},
+     .holds = kBelow,
+     .threshold = 0.05,
+     .against = AlertFigure{"tandem_disk_size_bytes"},
+     .unless = {{"tandem_disk_free_bytes", kAtLeast, 1e10}},
+     .lasts = minutes(1),
+     .unit = kBytes,
+     .summary = "The disk of {directory} has {value} left, less than a twentieth: the jobs on it "
+                "stand still once it is full.",
+     .advice = "tandem get runs; tandem delete RUN removes one that has ended, and "
+               "learner.max_ckpt_to_keep bounds the checkpoints of each"},
     {.name = "TandemDiskFull",
      .severity = kCritical,
      .figure = {"tandem_disk_waits"},
@@ -185,6 +200,14 @@ std::string seconds_text(double value) {
   const auto hours = whole / 3600;
   const std::string hours_on = std::to_string(hours % 24) + "h " + minutes_on;
   return hours < 24 ? hours_on : std::to_string(hours / 24) + "d " + hours_on;
+}
+
+// As Prometheus' humanize1024 writes it, but for a space: "812 B", "4.211 GiB".
+std::string bytes_text(double value) {
+  constexpr const char* kUnits[] = {"B", "kiB", "MiB", "GiB", "TiB"};
+  std::size_t unit = 0;
+  for (; value >= 1024 && unit + 1 < std::size(kUnits); ++unit) value /= 1024;
+  return short_number(value) + " " + kUnits[unit];
 }
 
 const char* sign(AlertHolds holds) {
@@ -256,6 +279,7 @@ std::string filled(std::string_view text, const AlertSubject& subject, std::stri
   const Word words[] = {{"{job}", subject.job},
                         {"{actor}", subject.actor},
                         {"{journal}", subject.journal},
+                        {"{directory}", subject.directory},
                         {"{value}", value}};
   std::string out;
   while (!text.empty()) {
@@ -280,6 +304,8 @@ std::string value_text(const AlertRule& rule, double value) {
       return short_number(std::round(value * 1000) / 10) + " %";
     case kSeconds:
       return seconds_text(value);
+    case kBytes:
+      return bytes_text(value);
   }
   return "";
 }

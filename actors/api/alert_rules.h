@@ -40,7 +40,12 @@ struct AlertUnless {
   double threshold = 0;
   const char* times = nullptr;  // set: the threshold is so many times this family
 };
-enum class AlertUnit : std::uint8_t { kNumber, kShare, kSeconds };  // how people read the figure
+enum class AlertUnit : std::uint8_t {
+  kNumber,
+  kShare,
+  kSeconds,
+  kBytes
+};  // how people read the figure
 
 inline constexpr std::int64_t kAlertStepsMin = 10;
 
@@ -58,7 +63,7 @@ struct AlertRule {
   std::chrono::minutes lasts;
   AlertUnit unit = AlertUnit::kNumber;
   // A sentence, and what to do: a command first, to look or to mend, and more behind a semicolon.
-  // {job}, {actor}, {journal} and {value} are replaced.
+  // {job}, {actor}, {journal}, {directory} and {value} are replaced.
   const char* summary;
   const char* advice;
 };
@@ -71,10 +76,10 @@ std::string expression(const AlertFigure& figure);
 std::string duration_text(std::chrono::minutes duration);  // "5m", "1h", "1h15m"
 
 struct AlertSubject {
-  std::string job = {}, actor = {}, journal = {};  // empty: the alert is about none
+  std::string job = {}, actor = {}, journal = {}, directory = {};  // empty: it is about none
 };
-// `text` with the words in place of {job}, {actor}, {journal} and {value}.
+// `text` with the words in place of {job}, {actor}, {journal}, {directory} and {value}.
 std::string filled(std::string_view text, const AlertSubject& subject, std::string_view value);
-std::string value_text(const AlertRule& rule, double value);  // "31 %", "2.5", "15m 36s"
+std::string value_text(const AlertRule& rule, double value);  // "31 %", "2.5", "15m 36s", "4.2 GiB"
 
 }  // namespace tandem::api

@@ -169,7 +169,8 @@ std::vector<AlertNews> AlertWatch::look(const std::vector<MetricSample>& samples
         standing.alert = {.rule = &rule,
                           .subject = {.job = label_in(labels, "tandem_job").value_or(""),
                                       .actor = label_in(labels, "actor").value_or(""),
-                                      .journal = label_in(labels, "journal").value_or("")}};
+                                      .journal = label_in(labels, "journal").value_or(""),
+                                      .directory = label_in(labels, "directory").value_or("")}};
       }
       standing.seen = now;
       standing.alert.value = *figure;

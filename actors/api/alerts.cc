@@ -17,7 +17,7 @@ constexpr Duration kAlertAskTimeout = std::chrono::seconds(5);
 // The event of what begins or ends. An alert about no job is about the controller's cluster.
 controller::ProcessNews event_of(const AlertNews& news, Time now) {
   const Alert& alert = news.alert;
-  const auto& [job, actor, journal] = alert.subject;
+  const auto& [job, actor, journal, directory] = alert.subject;
   controller::ProcessNews event{.kind = "alert"};
   event.subject = !actor.empty() ? actor : !job.empty() ? job : "controller";
   event.message = alert.rule->name;
@@ -35,8 +35,8 @@ controller::ProcessNews event_of(const AlertNews& news, Time now) {
 
 }  // namespace
 
-Alerts::Alerts(actor::Ref<controller::Controller::Inbox> controller)
-    : controller_(std::move(controller)) {}
+Alerts::Alerts(actor::Ref<controller::Controller::Inbox> controller, DiskLook disk)
+    : controller_(std::move(controller)), disk_(std::move(disk)) {}
 
 void Alerts::handle(actor::Context& cx, WatchAlerts) {
   cx.ask(controller_, controller::GetCluster{}, kAlertAskTimeout,
@@ -70,7 +70,7 @@ void Alerts::judge(actor::Context& cx) {
   for (const auto& [job, exchange] : cluster_.exchanges)
     if (!reports_.contains(job)) unheard.insert(job);
   for (const AlertNews& news :
-       watch_.look(metric_samples(cluster_, reports_, families), cx.now(), unheard))
+       watch_.look(metric_samples(cluster_, reports_, disk_(), families), cx.now(), unheard))
     // An event for which the controller has no room now is left out: the API still shows the alert.
     if (controller_.tell(event_of(news, cx.now())) != actor::Delivery::kAccepted)
       log::warn("event=alert_not_told name={} fires={}", news.alert.rule->name, news.fires);
@@ -83,10 +83,11 @@ void Alerts::handle(actor::Context& cx, actor::Ask<GetAlerts> ask) {
   ask.reply(FiringAlerts{.alerts = watch_.firing(), .now = cx.now()});
 }
 
-actor::Ref<Alerts::Inbox> watch_alerts(
-    actor::System& system, const actor::Ref<controller::Controller::Inbox>& controller) {
-  auto alerts =
-      system.spawn<Alerts>("alerts", [controller] { return std::make_unique<Alerts>(controller); });
+actor::Ref<Alerts::Inbox> watch_alerts(actor::System& system,
+                                       const actor::Ref<controller::Controller::Inbox>& controller,
+                                       const DiskLook& disk) {
+  auto alerts = system.spawn<Alerts>(
+      "alerts", [controller, disk] { return std::make_unique<Alerts>(controller, disk); });
   CHECK(alerts.tell(WatchAlerts{}) == actor::Delivery::kAccepted);
   return alerts;
 }
@@ -94,7 +95,7 @@ actor::Ref<Alerts::Inbox> watch_alerts(
 nlohmann::json alerts_json(const FiringAlerts& firing, const std::string& job) {
   nlohmann::json all = nlohmann::json::array();
   for (const Alert& alert : firing.alerts) {
-    const auto& [of_job, actor, journal] = alert.subject;
+    const auto& [of_job, actor, journal, directory] = alert.subject;
     if (!job.empty() && of_job != job) continue;
     all.push_back({{"name", alert.rule->name},
                    {"severity", name(alert.rule->severity)},

@@ -540,8 +540,9 @@ HttpAnswer ClusterApi::ready(const Call&) const {
 HttpAnswer ClusterApi::prometheus(const Call&) const {
   const auto picture = take_picture({api_.controller});
   if (!picture) return http::error_response(picture.error());
-  return HttpResponse{.content_type = kPrometheusContentType,
-                      .body = prometheus_text(picture->cluster, picture->reports)};
+  return HttpResponse{
+      .content_type = kPrometheusContentType,
+      .body = prometheus_text(picture->cluster, picture->reports, disk_look(api_.home)())};
 }
 
 HttpAnswer ClusterApi::document(const Call&) const {

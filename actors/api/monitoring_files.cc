@@ -99,6 +99,11 @@ constexpr Panel kPanels[] = {
      "s",
      {{"tandem_journal_write_seconds{job=~\"$scrape\"}", "{{journal}}"}},
      "TandemJournalSlow"},
+    {"Disk",
+     "Of the controller's home, where runs and journals lie: its size, and what is free of it.",
+     "bytes",
+     {{"tandem_disk_free_bytes{job=~\"$scrape\"}", "{{directory}} free"},
+      {"tandem_disk_size_bytes{job=~\"$scrape\"}", "{{directory}} size"}}},
     {"Nodes", "By state.", "short", {{"tandem_nodes{job=~\"$scrape\"}", "{{state}}"}}},
     {"Memory, by actor",
      "Resident memory of its processes.",
@@ -124,6 +129,8 @@ const char* placeholder(AlertUnit unit) {
       return "{{ $value | humanizePercentage }}";
     case AlertUnit::kSeconds:
       return "{{ $value | humanizeDuration }}";
+    case AlertUnit::kBytes:
+      return "{{ $value | humanize1024 }}B";
   }
   return "";
 }
@@ -133,7 +140,8 @@ std::string annotation(const AlertRule& rule, const char* text) {
   return yaml_text(filled(text,
                           {.job = "{{ $labels.tandem_job }}",
                            .actor = "{{ $labels.actor }}",
-                           .journal = "{{ $labels.journal }}"},
+                           .journal = "{{ $labels.journal }}",
+                           .directory = "{{ $labels.directory }}"},
                           placeholder(rule.unit)));
 }
 

@@ -428,8 +428,19 @@ void add_cluster(PrometheusText& text, const controller::ClusterView& cluster) {
          use(&node::RankUsage::cpu_percent));
 }
 
+void add_disk(PrometheusText& text, const std::optional<HomeDisk>& disk) {
+  const auto bytes = [&](const Family& family, std::uint64_t HomeDisk::*value) {
+    text.family(family);
+    if (disk) text.sample(label_list({{"directory", disk->directory}}), (*disk).*value);
+  };
+  bytes({"tandem_disk_size_bytes", "gauge", "Size of the disk of the controller's home."},
+        &HomeDisk::size_bytes);
+  bytes({"tandem_disk_free_bytes", "gauge", "What the controller can still write there."},
+        &HomeDisk::free_bytes);
+}
+
 void add_all(PrometheusText& text, const controller::ClusterView& cluster,
-             const ExchangeReports& reports) {
+             const ExchangeReports& reports, const std::optional<HomeDisk>& disk) {
   add_engines(text, reports);
   add_progress(text, reports);
   add_rates(text, reports);
@@ -438,22 +449,24 @@ void add_all(PrometheusText& text, const controller::ClusterView& cluster,
   add_last_steps(text, reports);
   add_cluster(text, cluster);
   add_nodes(text, cluster, reports);
+  add_disk(text, disk);
 }
 
 }  // namespace
 
-std::string prometheus_text(const controller::ClusterView& cluster,
-                            const ExchangeReports& reports) {
+std::string prometheus_text(const controller::ClusterView& cluster, const ExchangeReports& reports,
+                            const std::optional<HomeDisk>& disk) {
   PrometheusText text;
-  add_all(text, cluster, reports);
+  add_all(text, cluster, reports, disk);
   return text.take();
 }
 
 std::vector<MetricSample> metric_samples(const controller::ClusterView& cluster,
                                          const ExchangeReports& reports,
+                                         const std::optional<HomeDisk>& disk,
                                          std::span<const std::string> families) {
   PrometheusText text(families);
-  add_all(text, cluster, reports);
+  add_all(text, cluster, reports, disk);
   return text.take_samples();
 }
 

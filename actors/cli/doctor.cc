@@ -103,9 +103,9 @@ Finding examine_memory() {
 
 Finding examine_space(const std::string& subject, const fs::path& path, double useful,
                       const std::string& help) {
-  const auto bytes = node::free_disk_bytes(path);
-  if (!bytes) return {subject, Health::kBad, path.string() + ": " + bytes.error().message, help};
-  const auto free = static_cast<double>(*bytes);
+  const auto space = node::disk_space(path);
+  if (!space) return {subject, Health::kBad, path.string() + ": " + space.error().message, help};
+  const auto free = static_cast<double>(space->free_bytes);
   const bool enough = free >= useful;
   return {subject, enough ? Health::kOk : Health::kWarning,
           short_bytes(free) + " free in " + path.string(), enough ? "" : help};

@@ -501,7 +501,7 @@ Result<void> ControllerProcess::Parts::listen() {
       .make_page_key = [this] { return web.auth->make_page_key(steady_now()); },
       .system = system,
       .watchdog = watchdog,
-      .alerts = api::watch_alerts(system, controller)};
+      .alerts = api::watch_alerts(system, controller, api::disk_look(options.home))};
   web.auth = std::make_unique<api::HttpAuth>(
       api::HttpAuthRules{.token = web.token,
                          .nonce = web.nonce,

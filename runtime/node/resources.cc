@@ -192,10 +192,11 @@ Result<NodeUp> describe_node(Incarnation incarnation) {
   return node;
 }
 
-Result<std::uint64_t> free_disk_bytes(const std::filesystem::path& path) {
+Result<DiskSpace> disk_space(const std::filesystem::path& path) {
   struct statvfs facts;
   if (::statvfs(path.c_str(), &facts) != 0) return file_error("read the free space", path);
-  return std::uint64_t{facts.f_bavail} * facts.f_frsize;
+  return DiskSpace{.size_bytes = std::uint64_t{facts.f_blocks} * facts.f_frsize,
+                   .free_bytes = std::uint64_t{facts.f_bavail} * facts.f_frsize};
 }
 
 }  // namespace tandem::node

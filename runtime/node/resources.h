@@ -43,7 +43,10 @@ std::string hostname();
 // memory that is free at this moment.
 Result<NodeUp> describe_node(Incarnation incarnation);
 
-// Bytes that this user can still write below `path`, which must exist.
-Result<std::uint64_t> free_disk_bytes(const std::filesystem::path& path);
+struct DiskSpace {
+  std::uint64_t size_bytes = 0, free_bytes = 0;  // free: what this user can still write
+};
+// Of the file system of `path`, which must exist.
+Result<DiskSpace> disk_space(const std::filesystem::path& path);
 
 }  // namespace tandem::node

@@ -75,6 +75,9 @@ TEST(AlertRules, NameWhatMetricsHas) {  // AR-1
       if (text.find("{journal}") != text.npos) {
         EXPECT_TRUE(labels.contains("journal")) << text;
       }
+      if (text.find("{directory}") != text.npos) {
+        EXPECT_TRUE(labels.contains("directory")) << text;
+      }
     }
   }
 }
@@ -104,7 +107,8 @@ TEST(AlertRules, ThePageSaysWhatToDo) {
   for (const TableRow& row : table_rows("guides/alerts.md", "What each means"))
     documented.insert(row);
   for (const AlertRule& rule : alert_rules()) {
-    const AlertSubject words{.job = "JOB", .actor = "ACTOR", .journal = "JOURNAL"};
+    const AlertSubject words{
+        .job = "JOB", .actor = "ACTOR", .journal = "JOURNAL", .directory = "DIRECTORY"};
     const std::string text = filled(rule.advice, words, "N");
     EXPECT_EQ(text.rfind("tandem ", 0), 0u) << rule.name << " begins with a command: " << text;
     rules.insert({std::string("`") + rule.name + "`", filled(rule.summary, words, "N"),
@@ -122,6 +126,9 @@ TEST(AlertRules, PeopleReadFiguresInTheirUnits) {
   EXPECT_EQ(value_text(rule, 93'600), "1d 2h 0m 0s");
   rule.unit = AlertUnit::kShare;
   EXPECT_EQ(value_text(rule, 0.3104), "31 %");
+  rule.unit = AlertUnit::kBytes;
+  EXPECT_EQ(value_text(rule, 812), "812 B");
+  EXPECT_EQ(value_text(rule, 4.5 * (1 << 30)), "4.5 GiB");
   rule.unit = AlertUnit::kNumber;
   EXPECT_EQ(value_text(rule, 2.5), "2.5");
 }
@@ -139,6 +146,9 @@ TEST(AlertRules, AConditionIsPromQl) {
             "tandem_seconds_since_progress > 600 and tandem_step >= 10 unless "
             "tandem_seconds_since_progress < 3 * tandem_seconds_per_step unless tandem_steps_left "
             "< 1");
+  EXPECT_EQ(conditions["TandemDiskNearlyFull"],
+            "tandem_disk_free_bytes < 0.05 * tandem_disk_size_bytes unless "
+            "tandem_disk_free_bytes >= 1e+10");
   EXPECT_EQ(conditions["TandemNodeLost"], "tandem_nodes{state=\"Lost\"} > 0");
   EXPECT_EQ(conditions["TandemSampleTooOld"],
             "tandem_oldest_sample_age_steps > tandem_staleness_bound");

@@ -247,6 +247,25 @@ TEST(AlertWatch, OneSlowWriteIsNoSlowJournal) {
   EXPECT_EQ(told(0.4, kEvery).size(), 1u) << "over";
 }
 
+TEST(AlertWatch, ADiskIsNearlyFullBelowATwentiethAndTenGigabytes) {
+  Watched watched("TandemDiskNearlyFull");
+  const auto told = [&](double size_gb, double free_gb) {
+    const std::string labels = "directory=\"/home/u/.tandem\"";
+    return watched.look({{"tandem_disk_size_bytes", labels, size_gb * 1e9},
+                         {"tandem_disk_free_bytes", labels, free_gb * 1e9}},
+                        2min);
+  };
+  EXPECT_TRUE(told(10'000, 300).empty()) << "a large disk";
+  EXPECT_TRUE(told(20, 1.1).empty()) << "a small one";
+  const auto fires = told(100, 4.5);
+  ASSERT_EQ(fires.size(), 1u);
+  EXPECT_EQ(fires[0].alert.subject.directory, "/home/u/.tandem");
+  EXPECT_EQ(summary(fires[0].alert),
+            "The disk of /home/u/.tandem has 4.191 GiB left, less than a twentieth: the jobs on "
+            "it stand still once it is full.");
+  EXPECT_EQ(told(100, 50).size(), 1u) << "over";
+}
+
 TEST(AlertWatch, UnknownValuesRaiseNothing) {
   Watched watched;
   EXPECT_TRUE(watched.look(idle(std::nan("")), 1h).empty());

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -63,7 +64,8 @@ class AlertsTest : public testing::Test {
   AlertsTest() {
     add_job("j-1", exchange_);
     alerts_ =
-        watch_alerts(system_, actor::Ref<Controller::Inbox>(ActorId{"controller", {}}, cluster_));
+        watch_alerts(system_, actor::Ref<Controller::Inbox>(ActorId{"controller", {}}, cluster_),
+                     [this] { return disk_; });
   }
   void add_job(const std::string& id, const std::shared_ptr<FakeExchange>& exchange) {
     cluster_->view.exchanges[id] =
@@ -88,8 +90,33 @@ class AlertsTest : public testing::Test {
   actor::System system_{executor_, nullptr};
   const std::shared_ptr<FakeCluster> cluster_ = std::make_shared<FakeCluster>();
   const std::shared_ptr<FakeExchange> exchange_ = std::make_shared<FakeExchange>();
+  std::optional<HomeDisk> disk_;  // nullopt: it cannot be looked at
   actor::Ref<Alerts::Inbox> alerts_;
 };
+
+TEST_F(AlertsTest, ADiskThatIsNearlyFullIsToldBeforeAnyJobStandsStill) {
+  run_for(5min);
+  disk_ = {.directory = "/data", .size_bytes = 1000, .free_bytes = 51};
+  run_for(5min);
+  EXPECT_TRUE(cluster_->events.empty());
+  disk_->free_bytes = 49;
+  run_for(2min);
+  ASSERT_EQ(cluster_->events.size(), 1u);
+  EXPECT_EQ(cluster_->events[0].subject, "controller");
+  EXPECT_EQ(cluster_->events[0].level, messages::EventLevel::kWarning);
+  EXPECT_EQ(
+      cluster_->events[0].message.rfind("TandemDiskNearlyFull: The disk of /data has 49 B left", 0),
+      0u)
+      << cluster_->events[0].message;
+  const nlohmann::json shown = firing();
+  ASSERT_EQ(shown.size(), 1u);
+  EXPECT_EQ(shown[0]["name"], "TandemDiskNearlyFull");
+  EXPECT_TRUE(shown[0]["job"].is_null());
+  disk_->free_bytes = 500;
+  run_for(1min);
+  EXPECT_EQ(cluster_->events.size(), 2u);
+  EXPECT_EQ(firing(), nlohmann::json::array());
+}
 
 TEST_F(AlertsTest, AFullDiskIsToldShownAndOver) {
   run_for(5min);

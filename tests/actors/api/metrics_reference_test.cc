@@ -78,7 +78,7 @@ std::string prometheus_page() {
   report.ledger.discarded.emplace_back("reward_failed", 1);
   ExchangeReports reports;
   reports[id] = std::move(report);
-  return prometheus_text(cluster, reports);
+  return prometheus_text(cluster, reports, HomeDisk{.directory = "/home/u/.tandem"});
 }
 
 using Family = std::tuple<std::string, std::string, std::set<std::string>>;  // name, type, labels

@@ -101,7 +101,7 @@ TEST(Prometheus, SamplesAreThoseOfTheText) {
                                           "tandem_actor_crash_loop", "no_such_family"};
   Lines expected, found;
   const std::string text = prometheus_text(cluster, reports);
-  for (const MetricSample& sample : metric_samples(cluster, reports, families))
+  for (const MetricSample& sample : metric_samples(cluster, reports, {}, families))
     found.push_back(sample.family + "{" + sample.labels + "} " + dump_json(sample.value));
   for (const std::string& family : families)
     for (std::string& line : lines_of(text, family)) expected.push_back(std::move(line));
@@ -252,6 +252,20 @@ TEST(Prometheus, NoStepIsLeftInAFinalEvaluation) {
   EXPECT_EQ(lines_of(prometheus_text({}, {{"j-1", runs}, {"j-2", evaluates}}), "tandem_steps_left"),
             (Lines{R"(tandem_steps_left{tandem_job="j-1"} 40.0)",
                    R"(tandem_steps_left{tandem_job="j-2"} 0.0)"}));
+}
+
+TEST(Prometheus, TheDiskOfTheHomeIsThereWhereItCanBeLookedAt) {
+  const HomeDisk disk{.directory = "/a", .size_bytes = 100, .free_bytes = 40};
+  EXPECT_EQ(lines_of(prometheus_text({}, {}, disk), "tandem_disk_free_bytes"),
+            Lines{R"(tandem_disk_free_bytes{directory="/a"} 40.0)"});
+  EXPECT_EQ(lines_of(prometheus_text({}, {}, disk), "tandem_disk_size_bytes"),
+            Lines{R"(tandem_disk_size_bytes{directory="/a"} 100.0)"});
+  EXPECT_TRUE(
+      lines_of(prometheus_text({}, {}, disk_look("/no/such/folder")()), "tandem_disk_free_bytes")
+          .empty());
+  const auto here = disk_look(testing::TempDir())();
+  ASSERT_TRUE(here);
+  EXPECT_GE(here->size_bytes, here->free_bytes);
 }
 
 TEST(Prometheus, EveryListedJobHasTheStateItIsIn) {

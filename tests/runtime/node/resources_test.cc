@@ -139,9 +139,12 @@ TEST_F(ResourcesTest, AMachineThatCannotBeReadIsAnError) {
   EXPECT_TRUE(read_machine_resources());
 }
 
-TEST_F(ResourcesTest, FreeDisk) {
-  EXPECT_GT(free_disk_bytes(directory_).value(), 0u);
-  EXPECT_FALSE(free_disk_bytes(directory_ / "absent"));
+TEST_F(ResourcesTest, DiskSpace) {
+  const auto space = disk_space(directory_);
+  ASSERT_TRUE(space);
+  EXPECT_GT(space->free_bytes, 0u);
+  EXPECT_GE(space->size_bytes, space->free_bytes);
+  EXPECT_FALSE(disk_space(directory_ / "absent"));
 }
 
 }  // namespace
