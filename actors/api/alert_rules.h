@@ -40,12 +40,8 @@ struct AlertUnless {
   double threshold = 0;
   const char* times = nullptr;  // set: the threshold is so many times this family
 };
-enum class AlertUnit : std::uint8_t {
-  kNumber,
-  kShare,
-  kSeconds,
-  kBytes
-};  // how people read the figure
+// How people read the figure.
+enum class AlertUnit : std::uint8_t { kNumber, kShare, kSeconds, kBytes };
 
 inline constexpr std::int64_t kAlertStepsMin = 10;
 

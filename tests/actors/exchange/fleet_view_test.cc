@@ -11,7 +11,7 @@ namespace {
 using namespace std::chrono_literals;
 using scheduler::TrainerWait;
 
-const ActorId kSecond{"job-1/rollout/1", Incarnation{4}};
+const ActorId kOtherRollout{"job-1/rollout/1", Incarnation{4}};
 
 // Steps of one rollout that takes the groups of one step at a time. Beside them a run of this kind
 // has admitted those of the steps after it.
@@ -68,27 +68,27 @@ TEST_F(FleetView, AnInstallWhosePauseIsNoNumberHasNone) {
 
 // It would take groups, and cannot: the trainer waits for those that are generated.
 TEST_F(FleetView, ARolloutWithoutWeightsLeavesNoRoom) {
-  stage.tell(messages::RolloutUp{kSecond, kCapacity});
+  stage.tell(messages::RolloutUp{kOtherRollout, kCapacity});
   expect_wait_for_samples();
 }
 
 TEST_F(FleetView, ASilentRolloutLeavesNoRoom) {
-  stage.tell(messages::RolloutUp{kSecond, kCapacity});
-  stage.tell(messages::ActorSilent{kSecond, true});
-  stage.install(kSecond, PolicyVersion{0});
+  stage.tell(messages::RolloutUp{kOtherRollout, kCapacity});
+  stage.tell(messages::ActorSilent{kOtherRollout, true});
+  stage.install(kOtherRollout, PolicyVersion{0});
   expect_wait_for_samples();
 }
 
 // A rollout that dies and comes up again is no change of the fleet, whichever exchange sees it.
 TEST_F(FleetView, MW3AnExchangeThatFollowsKnowsItsRollouts) {
-  stage.tell(messages::RolloutUp{kSecond, 8});
+  stage.tell(messages::RolloutUp{kOtherRollout, 8});
   stage.train(1);
   stage.follow();
   stage.tell(
       messages::LearnerBack{.from = kLearner, .step = StepId{1}, .training = {}, .source = {}});
   stage.tell(messages::RewardBack{.from = kReward, .capacity = 100, .held = {}});
   stage.tell(messages::RolloutBack{
-      .from = kSecond, .capacity = 8, .installed = {}, .checksum = 0, .held = {}});
+      .from = kOtherRollout, .capacity = 8, .installed = {}, .checksum = 0, .held = {}});
   stage.works_done = stage.assigned().size();  // what was assigned before is assigned anew
   stage.tell(messages::RolloutBack{.from = kRollout,
                                    .capacity = 8,
@@ -98,8 +98,8 @@ TEST_F(FleetView, MW3AnExchangeThatFollowsKnowsItsRollouts) {
   stage.train(2);
   stage.run(2s);
   stage.train(3);
-  stage.tell(messages::ActorDown{kSecond, "killed"});
-  stage.tell(messages::RolloutUp{{kSecond.name, Incarnation{9}}, 8});
+  stage.tell(messages::ActorDown{kOtherRollout, "killed"});
+  stage.tell(messages::RolloutUp{{kOtherRollout.name, Incarnation{9}}, 8});
   stage.run(2s);
   stage.train(4);
   const auto both = rates();
