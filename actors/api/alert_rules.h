@@ -48,16 +48,16 @@ inline constexpr std::int64_t kAlertStepsMin = 10;
 struct AlertRule {
   const char* name;  // CamelCase, with the prefix Tandem
   AlertSeverity severity;
+  AlertHolds holds = AlertHolds::kAbove;  // of the condition below
+  AlertUnit unit = AlertUnit::kNumber;
   // The condition: `figure` is above, below or at least `threshold`, or `threshold` times
   // `against` where that is set, and no `unless` holds; all series have the same labels.
   AlertFigure figure;
-  AlertHolds holds = AlertHolds::kAbove;
   double threshold = 0;
   std::optional<AlertFigure> against = {};
   std::int64_t steps_min = 0;  // of the job; 0: the condition does not ask for steps
   AlertUnless unless[2] = {};
   std::chrono::minutes lasts;
-  AlertUnit unit = AlertUnit::kNumber;
   // A sentence, and what to do: a command first, to look or to mend, and more behind a semicolon.
   // {job}, {actor}, {journal}, {directory} and {value} are replaced.
   const char* summary;

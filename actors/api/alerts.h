@@ -1,8 +1,7 @@
 // The actor that watches the controller's own figures for alerts, so that they are seen without a
 // Prometheus: every kAlertsEvery it asks the controller and the exchanges, as /metrics does, and
 // hands the samples to an AlertWatch. What begins and what ends is told as an event of the kind
-// `alert`. An exchange that does not answer is left out of that look, and its alerts stand. The
-// disk is looked at here, off the controller's turns: a disk that hangs holds up alerts alone.
+// `alert`. An exchange that does not answer is left out of that look, and its alerts stand.
 #pragma once
 
 #include <chrono>

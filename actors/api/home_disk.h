@@ -13,7 +13,8 @@ struct HomeDisk {
   std::string directory;
   std::uint64_t size_bytes = 0, free_bytes = 0;  // free: what this user can still write
 };
-// One look at it: a call to the kernel. nullopt where that cannot tell.
+// Its newest figures, without a wait for the disk (DiskWatch); nullopt where no look at it was good
+// yet.
 using DiskLook = std::function<std::optional<HomeDisk>()>;
 DiskLook disk_look(std::filesystem::path home);
 

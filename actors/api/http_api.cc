@@ -83,6 +83,7 @@ class ClusterApi {
   std::vector<Route> process_routes() const;
   std::vector<Route> object_routes() const;
   std::vector<Route> action_routes() const;
+  std::vector<Route> node_action_routes() const;
 
   HttpAnswer ready(const Call& call) const;
   HttpAnswer prometheus(const Call& call) const;
@@ -134,6 +135,7 @@ std::vector<Route> ClusterApi::routes() {
   std::vector<Route> routes = process_routes();
   std::ranges::move(runs_.routes(), std::back_inserter(routes));
   std::ranges::move(action_routes(), std::back_inserter(routes));
+  std::ranges::move(node_action_routes(), std::back_inserter(routes));
   std::ranges::move(object_routes(), std::back_inserter(routes));
   return routes;
 }
@@ -237,7 +239,6 @@ std::vector<Route> ClusterApi::object_routes() const {
 
 std::vector<Route> ClusterApi::action_routes() const {
   const RouteError no_job{404, "There is no such job."};
-  const RouteError no_node{404, "There is no such node."};
   return {
       {.method = "POST",
        .path = "/api/v1/jobs",
@@ -275,6 +276,22 @@ std::vector<Route> ClusterApi::action_routes() const {
        .errors = {no_job},
        .handler = by(&ClusterApi::cancel)},
       {.method = "POST",
+       .path = "/api/v1/actors/{actor...}/ask",
+       .id = "ask_actor",
+       .summary = "Asks an actor of the job's section `actors`, at most once",
+       .query = {kAskSeconds},
+       .body = json_body(schema::map_of(schema::any()), "The question."),
+       .answers = {json_body(schema::any(), "The actor's answer.")},
+       .errors = {{400, "The question is no JSON object, or the actor refuses it."},
+                  {404, "There is no such actor."}},
+       .handler = by(&ClusterApi::ask)},
+  };
+}
+
+std::vector<Route> ClusterApi::node_action_routes() const {
+  const RouteError no_node{404, "There is no such node."};
+  return {
+      {.method = "POST",
        .path = "/api/v1/nodes/{node}/cordon",
        .id = "cordon_node",
        .summary = "Gives a node no new actors",
@@ -300,16 +317,6 @@ std::vector<Route> ClusterApi::action_routes() const {
        .answers = {json_body(schema::ref("Node"), "The node.")},
        .errors = {no_node},
        .handler = by(&ClusterApi::uncordon)},
-      {.method = "POST",
-       .path = "/api/v1/actors/{actor...}/ask",
-       .id = "ask_actor",
-       .summary = "Asks an actor of the job's section `actors`, at most once",
-       .query = {kAskSeconds},
-       .body = json_body(schema::map_of(schema::any()), "The question."),
-       .answers = {json_body(schema::any(), "The actor's answer.")},
-       .errors = {{400, "The question is no JSON object, or the actor refuses it."},
-                  {404, "There is no such actor."}},
-       .handler = by(&ClusterApi::ask)},
   };
 }
 
@@ -540,9 +547,9 @@ HttpAnswer ClusterApi::ready(const Call&) const {
 HttpAnswer ClusterApi::prometheus(const Call&) const {
   const auto picture = take_picture({api_.controller});
   if (!picture) return http::error_response(picture.error());
-  return HttpResponse{
-      .content_type = kPrometheusContentType,
-      .body = prometheus_text(picture->cluster, picture->reports, disk_look(api_.home)())};
+  const auto disk = api_.disk ? api_.disk() : std::nullopt;
+  return HttpResponse{.content_type = kPrometheusContentType,
+                      .body = prometheus_text(picture->cluster, picture->reports, disk)};
 }
 
 HttpAnswer ClusterApi::document(const Call&) const {

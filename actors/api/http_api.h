@@ -44,6 +44,7 @@ struct HttpApi {
   actor::System& system;  // for the feeding actor, "http_streams"; outlives the server
   actor::Ref<controller::Watchdog::Inbox> watchdog = {};  // empty: waits for work have no deadline
   actor::Ref<Alerts::Inbox> alerts = {};                  // empty: nothing raises an alert
+  DiskLook disk = {};                                     // empty: its figures are not shown
 };
 
 // The handler, for any number of threads. It answers /healthz, /readyz, /metrics, the page and the

@@ -135,6 +135,7 @@ Schema fleet_rates_schema() {
                  {"trainer_idle_fraction", number()},
                  {"rollout_idle_fraction", number()},
                  {"rollout_deaths", integer()},
+                 {"rollout_returns", integer(), "Rollouts that drained to come back elsewhere."},
                  {"waits", map_of(number()),
                   "Seconds of each step that the learner waited, by what it waited for."},
                  {"since_resize", boolean(), "The window begins at the fleet's last change."}});

@@ -29,6 +29,9 @@ void scale_down(Turn& turn, JobRecord& job, const messages::Role& role) {
   std::vector<std::string> gone;
   for (auto& [actor_id, actor] : job.actors) {
     if (actor.role != role || wanted(job, actor)) continue;
+    const bool works =
+        actor.status.state == ActorState::kReady || actor.status.state == ActorState::kBusy;
+    if (!works) stays_away(turn, job, actor);
     switch (actor.status.state) {
       case ActorState::kReady:
       case ActorState::kBusy:
@@ -38,18 +41,13 @@ void scale_down(Turn& turn, JobRecord& job, const messages::Role& role) {
       case ActorState::kInitializing:
         stop_actor(turn, job, actor, scheduler::ScaleDown{});
         break;
-      case ActorState::kBackoff:
-        stays_away(turn, job, actor);
-        gone.push_back(actor_id);
-        break;
       case ActorState::kQueued:
       case ActorState::kPlacing:
+      case ActorState::kBackoff:
       case ActorState::kStopped:  // a program that has finished
         gone.push_back(actor_id);
         break;
       case ActorState::kDraining:
-        stays_away(turn, job, actor);
-        break;
       case ActorState::kStopping:
       case ActorState::kFailed:
       case ActorState::kLost:
@@ -87,8 +85,7 @@ Result<std::int32_t> replicas_asked(const JobShape& shape, const messages::Role&
 Result<void> reallocate(Turn& turn, JobRecord& job,
                         const std::map<messages::Role, std::int32_t>& changes,
                         const std::string& text) {
-  JobShape shape = as_placed(job.shape);
-  shape.replicas = job.desired;
+  JobShape shape = as_wanted(job);
   for (const auto& [role, replicas] : changes) shape.replicas[role] = replicas;
   if (const auto fits = can_ever_run(turn.state, shape); !fits) return fits.error();
   turn.announce(job, text);

@@ -99,10 +99,11 @@ void take(Turn& turn, const messages::FleetMeasured& measured) {
   const bool changes = decision.hold == AutoscaleHold::kChanges && carry_out(turn, *job, decision);
   autoscaling.state =
       after_window(*job->shape.autoscale, autoscaling.state, input, decision, changes, turn.now);
-  if (changes)
+  const AllocationKept* const kept = turn.state.durable.allocation(job->id);
+  if (changes || differ(autoscaling.state.delivered,
+                        kept ? kept->delivered : scheduler::AutoscaleState::Delivered{}))
     keep_allocation(turn, *job);
-  else
-    say_why_not(turn, *job, decision);
+  if (!changes) say_why_not(turn, *job, decision);
   autoscaling.newest = std::move(decision);
 }
 
@@ -144,8 +145,8 @@ void keep_allocation(Turn& turn, const JobRecord& job) {
     kept.changed = change->at;
     kept.raised = change->direction == Direction::kUp;
     kept.too_few = job.autoscaling.state.raised;
-    kept.delivered = job.autoscaling.state.delivered;
   }
+  kept.delivered = job.autoscaling.state.delivered;
   const AllocationKept* known = turn.state.durable.allocation(job.id);
   const AllocationKept as_submitted{
       .job = job.id, .automatic = job.shape.autoscale.has_value(), .before = {}};
@@ -162,7 +163,7 @@ void restore_allocation(Turn& turn, JobRecord& job) {
   if (known->changed)
     state.change = {std::min(*known->changed, turn.now),
                     known->raised ? Direction::kUp : Direction::kDown};
-  job.autoscaling.state = std::move(state);
+  job.autoscaling.state = state;
   for (const auto& [role, replicas] : known->before)
     if (job.desired.contains({role}) &&
         (Role{role} == Role::kLearner
@@ -180,7 +181,7 @@ MoreRoom room_for(const ControllerState& state, const JobRecord& job, const Role
   for (const auto& [submitted, id] : state.found.wanting) {
     const JobRecord& other = state.jobs.at(id);
     if (waits_for_room(other)) {
-      if (can_ever_run(state, other.shape)) return {.goes_to = id};
+      if (can_ever_run(state, as_wanted(other))) return {.goes_to = id};
       continue;
     }
     for (const std::string& waiting : other.waiting)

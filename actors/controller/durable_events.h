@@ -67,7 +67,7 @@ struct AllocationKept {
   // The newest change by the job itself; of the clock that counts since the machine was booted.
   std::optional<Time> changed;
   bool raised = false;  // by that change
-  // What the policy knew behind it (scheduler::AutoscaleState).
+  // What the policy knows by then (scheduler::AutoscaleState).
   std::optional<scheduler::AutoscaleState::Raised> too_few;
   scheduler::AutoscaleState::Delivered delivered;
   bool operator==(const AllocationKept&) const = default;

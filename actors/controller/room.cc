@@ -113,6 +113,12 @@ Result<JobShape> accepted(const ControllerState& state, const JobShape& asked) {
   return shape;
 }
 
+JobShape as_wanted(const JobRecord& job) {
+  JobShape shape = as_placed(job.shape);
+  shape.replicas = job.desired;
+  return shape;
+}
+
 // Only the memory of the largest node matters.
 JobShape settled(const ControllerState& state, JobShape shape) {
   if (shape.memory.empty()) return shape;

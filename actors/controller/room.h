@@ -34,5 +34,7 @@ void give_back(Turn& turn, const RankRecord& rank);
 Result<void> can_ever_run(const ControllerState& state, const JobShape& shape);
 Result<JobShape> accepted(const ControllerState& state, const JobShape& shape);
 JobShape settled(const ControllerState& state, JobShape shape);
+// The job as it would be placed with the numbers of actors that are wanted now.
+JobShape as_wanted(const JobRecord& job);
 
 }  // namespace tandem::controller

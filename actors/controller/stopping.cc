@@ -89,7 +89,7 @@ void drain(Turn& turn, const JobRecord& job, ActorRecord& actor) {
 }
 
 void stays_away(Turn& turn, const JobRecord& job, const ActorRecord& actor) {
-  if (work_of(job, actor) == scheduler::DrainedWork::kGroups)
+  if (work_of(job, actor) == scheduler::DrainedWork::kGroups && actor.incarnation.value > 0)
     turn.send(TellExchange{job.id, messages::DrainActor{.who = {actor.name, actor.incarnation}}});
 }
 

@@ -70,6 +70,7 @@ json rates_json(const scheduler::FleetRates& rates) {
           {"trainer_idle_fraction", rates.trainer_idle_fraction},
           {"rollout_idle_fraction", rates.rollout_idle_fraction},
           {"rollout_deaths", rates.rollout_deaths},
+          {"rollout_returns", rates.rollout_returns},
           {"waits", waits_json(rates.waits)},
           {"since_resize", rates.since_resize}};
 }

@@ -93,6 +93,7 @@ void FleetWindow::installed(const std::string& rollout, double pause_seconds) {
 
 void FleetWindow::ended(const std::string& rollout, RolloutEnd end) {
   sums_.rollout_deaths += end == RolloutEnd::kDied ? 1 : 0;
+  sums_.rollout_returns += end == RolloutEnd::kReturns ? 1 : 0;
   if (end == RolloutEnd::kLeft) {
     fleet_.erase(rollout);
     fleet_changed_ = true;  // it has worked for as long as it drained
@@ -249,6 +250,7 @@ std::optional<scheduler::FleetRates> FleetWindow::rates(std::int64_t steps) cons
   if (all.observed_seconds > 0)
     rates.rollout_idle_fraction = 1 - share(all.busy_seconds, all.observed_seconds);
   rates.rollout_deaths = to.sums.rollout_deaths - from->sums.rollout_deaths;
+  rates.rollout_returns = to.sums.rollout_returns - from->sums.rollout_returns;
   rates.waits = waits_from(*from);
   rates.since_resize = begins_at_change_ && from == &points_.front();
   return rates;

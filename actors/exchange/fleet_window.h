@@ -10,7 +10,8 @@
 //   MW-2  At most kRatePoints points are kept, however long the run and however short its steps.
 //   MW-3  No window has steps of two fleets: one begins anew where a rollout is added, drains or is
 //         taken away. One that dies, or that drains to come back elsewhere, is no change: a fleet
-//         on machines that are often taken back would have no window.
+//         on machines that are often taken back would have no window. An exchange that follows does
+//         not know which of those that drain come back: it takes them for leaving.
 #pragma once
 
 #include <array>
@@ -67,7 +68,7 @@ struct FleetSums {
   std::uint64_t tokens_trained = 0;
   std::uint64_t tokens_wasted = 0;  // of groups that were generated and not trained
   std::int64_t completions = 0;     // trained
-  std::int64_t rollout_deaths = 0;
+  std::int64_t rollout_deaths = 0, rollout_returns = 0;
   std::array<DelaySums, kFleetDelays> delays{};  // by FleetDelay
   scheduler::WaitSeconds waits{};                // the learner's time
   double evaluation_seconds = 0;                 // in which an evaluation was generated

@@ -479,9 +479,10 @@ std::vector<messages::GroupView> groups_of(const RunView& view, const messages::
   std::ranges::sort(held);
   for (const auto& [role, workers] : view.facts.workers.by_role)
     for (const auto& [actor, worker] : workers)
-      for (const auto& [holder, place] : std::ranges::equal_range(
-               held, worker.who.incarnation, {}, &std::pair<Incarnation, std::size_t>::first))
-        groups[place].holder = actor;
+      for (auto it =
+               std::ranges::lower_bound(held, std::pair(worker.who.incarnation, std::size_t{0}));
+           it != held.end() && it->first == worker.who.incarnation; ++it)
+        groups[it->second].holder = actor;
   return groups;
 }
 

@@ -85,7 +85,7 @@ void come_up(Turn& turn, const messages::Role& role, const ActorId& who, std::in
 void hand_back(Turn& turn, const WorkerFacts& worker, std::vector<GroupId> groups) {
   for (const WorkerRole& role : turn.roles)
     if (role.role == worker.role && role.hand_back)
-      role.hand_back(turn, worker.who, std::move(groups));
+      return role.hand_back(turn, worker.who, std::move(groups));
 }
 
 bool has_ended(const RunFacts& facts, const ActorId& from) {

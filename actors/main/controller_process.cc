@@ -501,7 +501,8 @@ Result<void> ControllerProcess::Parts::listen() {
       .make_page_key = [this] { return web.auth->make_page_key(steady_now()); },
       .system = system,
       .watchdog = watchdog,
-      .alerts = api::watch_alerts(system, controller, api::disk_look(options.home))};
+      .disk = api::disk_look(options.home)};
+  api.alerts = api::watch_alerts(system, controller, api.disk);
   web.auth = std::make_unique<api::HttpAuth>(
       api::HttpAuthRules{.token = web.token,
                          .nonce = web.nonce,
@@ -522,9 +523,7 @@ Result<void> ControllerProcess::Parts::listen() {
   const auto keeper = system.spawn<SocketKeeper>(
       "sockets", [this] { return std::make_unique<SocketKeeper>(sockets, controller); });
   CHECK(keeper.tell(KeepNow{}) == actor::Delivery::kAccepted);
-  const auto memory =
-      system.spawn<MemoryKeeper>("memory", [] { return std::make_unique<MemoryKeeper>(); });
-  CHECK(memory.tell(LookAtMemory{}) == actor::Delivery::kAccepted);
+  keep_memory(system);
   return {};
 }
 

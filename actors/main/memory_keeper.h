@@ -10,6 +10,7 @@
 
 #include "runtime/actor/actor.h"
 #include "runtime/actor/context.h"
+#include "runtime/actor/system.h"
 
 namespace tandem::app {
 
@@ -44,5 +45,7 @@ class MemoryKeeper {
 };
 
 static_assert(actor::Actor<MemoryKeeper>);
+
+void keep_memory(actor::System& system);  // spawns the keeper, and has it look
 
 }  // namespace tandem::app

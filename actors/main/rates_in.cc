@@ -32,6 +32,7 @@ std::optional<scheduler::FleetRates> rates_in(const json& value) {
   read(value, "trainer_idle_fraction", rates.trainer_idle_fraction);
   read(value, "rollout_idle_fraction", rates.rollout_idle_fraction);
   read(value, "rollout_deaths", rates.rollout_deaths);
+  read(value, "rollout_returns", rates.rollout_returns);
   if (const auto it = value.find("engine"); it != value.end() && it->is_object()) {
     read(*it, "step_s", rates.engine.step_s);
     read(*it, "sequence_s", rates.engine.sequence_s);

@@ -267,19 +267,8 @@ cli::VerbHelp SimulateCommand::help() {
               "'uniform(1,99)'"}};
 }
 
-void SimulateCommand::options(cli::Options& options) {
-  options.add("JOB.yaml", job, "The job; its data and model are not needed").required();
-  add_sets(options, sets);
-  options.add("--sweep", sweeps, "A variant for each value of a key, or for each combination")
-      .value("KEY=V1,V2,…")
-      .one_each()
-      .as_written();
-  options.flag("--compare", compare, "Schedules side by side: K = 0, 1, 2, 4, 8, fixed_lag, …");
-  options
-      .add("--from", from_run,
-           "Take costs and lengths of a run, a job or a run directory; options below replace them")
-      .value("RUN")
-      .offers("runs");
+// What rollouts and the learner take.
+void add_pool_costs(cli::Options& options, SimulateCommand::Costs& costs) {
   options
       .add("--engine", costs.engines,
            "What a rollout's decode step takes: [NAME:]step=TIME,seq=TIME with "
@@ -300,6 +289,22 @@ void SimulateCommand::options(cli::Options& options) {
            "Completion tokens that the learner trains a second, beside --step-seconds")
       .value("N")
       .between(1e-6, 1e12);
+}
+
+void SimulateCommand::options(cli::Options& options) {
+  options.add("JOB.yaml", job, "The job; its data and model are not needed").required();
+  add_sets(options, sets);
+  options.add("--sweep", sweeps, "A variant for each value of a key, or for each combination")
+      .value("KEY=V1,V2,…")
+      .one_each()
+      .as_written();
+  options.flag("--compare", compare, "Schedules side by side: K = 0, 1, 2, 4, 8, fixed_lag, …");
+  options
+      .add("--from", from_run,
+           "Take costs and lengths of a run, a job or a run directory; options below replace them")
+      .value("RUN")
+      .offers("runs");
+  add_pool_costs(options, costs);
   options
       .add("--lengths", lengths,
            "constant(N), uniform(A,B) or lognormal(MEAN,SIGMA,MOST), in tokens")

@@ -157,7 +157,7 @@ Result<void> SizeCommand::check() const {
     return good;
   if (has_rates()) return {};
   if (rollout_tokens_per_s || batch_tokens || step_seconds) {
-    for (const auto& [option, value] : numbers | std::views::take(3))
+    for (const auto& [option, value] : std::span(numbers).first<3>())
       if (!value)
         return cli::usage_error("`" + std::string(option) + "` is missing",
                                 "the rates are --rollout-tokens-per-s, --batch-tokens and "

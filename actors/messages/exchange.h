@@ -48,8 +48,8 @@ struct ActorSilent {
 };
 
 // The actor gets no more work. It finishes the groups that it holds; those that are left at the
-// deadline go back to the exchange. ActorDrained follows. A second one says only that it will not
-// return.
+// deadline go back to the exchange. ActorDrained follows, at once where the actor is not up. A
+// second one tells anew whether it returns, and nothing else.
 struct DrainActor {
   ActorId who;
   std::int64_t deadline_ms = 0;  // from the receipt of this message

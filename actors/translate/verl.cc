@@ -150,9 +150,9 @@ std::vector<std::string> parts_of(const Draft& draft, std::string_view key) {
   for (const std::string& text : draft.texts(key)) {
     std::istringstream words(text);
     for (std::string part; std::getline(words, part, ',');) {
-      const std::size_t begin = part.find_first_not_of(" ");
+      const std::size_t begin = part.find_first_not_of(' ');
       if (begin == part.npos) continue;
-      part = part.substr(begin, part.find_last_not_of(" ") - begin + 1);
+      part = part.substr(begin, part.find_last_not_of(' ') - begin + 1);
       if (part != "null" && part != "None") parts.push_back(part);
     }
   }

@@ -77,17 +77,21 @@ bool waits_for_something_else(const AutoscaleConfig& config, const AutoscaleInpu
                   kTolerance + steady_state(model, input.wanted).trainer_idle_fraction);
 }
 
+bool of_other_lengths(double step_tokens, const AutoscaleState::Delivered& known) {
+  return std::abs(step_tokens - known.step_tokens) > kOtherLengths * known.step_tokens;
+}
+
 // AutoscaleState::delivered after the window. Most of the idle time has to be waits for rollouts,
 // all of which were at work throughout. Completions of another length begin anew.
 AutoscaleState::Delivered delivered(const AutoscaleConfig& config, const AutoscaleState& state,
                                     const AutoscaleInput& input) {
   const FleetRates& rates = input.rates;
   AutoscaleState::Delivered known = state.delivered;
-  if (std::abs(rates.step_tokens - known.step_tokens) > kOtherLengths * known.step_tokens)
-    known = {};
+  if (of_other_lengths(rates.step_tokens, known)) known = {};
   const FleetModel model = model_of(rates, input.overlaps);
   const double idle = rates.trainer_idle_fraction;
-  if (!input.overlaps || input.up != input.wanted || rates.rollout_deaths > 0 ||
+  if (!input.overlaps || input.up != input.wanted ||
+      rates.rollout_deaths + rates.rollout_returns > 0 ||
       input.trainer != TrainerHealth::kHealthy || model.pause_fraction >= kPauseStall ||
       input.starved_fraction < idle / 2 || input.starved_fraction <= config.target_trainer_idle ||
       !waits_for_something_else(config, input, model))
@@ -289,10 +293,16 @@ class Decision {
 bool is_sound(const AutoscaleState& state) {
   const auto amount = [](double figure) { return std::isfinite(figure) && figure >= 0; };
   const auto& [share, step_tokens] = state.delivered;
-  if (!(share > 0 && share <= 1) || !amount(step_tokens)) return false;
+  if (!(share >= kDeliveredLeast && share <= 1) || !amount(step_tokens)) return false;
   if (!state.raised) return true;
   const auto& [rollouts, idle, instance, tokens, consumed] = *state.raised;
-  return rollouts >= 0 && amount(idle) && amount(instance) && amount(tokens) && amount(consumed);
+  return rollouts > 0 && rollouts <= kRolloutsMost && amount(idle) && amount(instance) &&
+         amount(tokens) && amount(consumed);
+}
+
+bool differ(const AutoscaleState::Delivered& one, const AutoscaleState::Delivered& other) {
+  if (std::abs(one.share - other.share) > kTolerance) return true;
+  return one.share < 1 && of_other_lengths(one.step_tokens, other);
 }
 
 AutoscaleDecision autoscale(const AutoscaleConfig& config, const AutoscaleState& state,

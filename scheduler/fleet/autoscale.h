@@ -19,7 +19,7 @@
 //   AS-3  There is no change while the trainer is in trouble, or while weights are the stall.
 //   AS-4  Rates that differ by noise alone settle: after that nothing changes.
 //   AS-5  A step change of lengths is followed within two whole windows behind it, where AS-1
-//         does not forbid it. A window begins anew when a rollout comes or leaves.
+//         does not forbid it. A window begins anew when a rollout is added, or leaves for good.
 #pragma once
 
 #include <cstdint>
@@ -136,9 +136,11 @@ struct AutoscaleState {
   Delivered delivered;
 };
 
-// Whether a state that was read from outside can be decided from: its figures are finite, shares
-// are within (0, 1], and nothing else is negative.
+// Whether a state that was read from outside can be decided from: its figures are finite and such
+// as after_window() gives.
 bool is_sound(const AutoscaleState& state);
+// Whether it matters by which of them is decided.
+bool differ(const AutoscaleState::Delivered& one, const AutoscaleState::Delivered& other);
 
 AutoscaleDecision autoscale(const AutoscaleConfig& config, const AutoscaleState& state,
                             const AutoscaleInput& input, Time now);

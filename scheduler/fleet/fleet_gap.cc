@@ -57,8 +57,8 @@ std::string key_and_value(const LimitRaise& raise) {
 }
 
 CauseWords sequences_words(const FleetGap& gap) {
-  if (gap.rollout_deaths > 0)
-    return {"rollouts ended " + std::to_string(gap.rollout_deaths) + " times in " +
+  if (gap.rollout_ends > 0)
+    return {"rollouts ended " + std::to_string(gap.rollout_ends) + " times in " +
                 std::to_string(gap.steps) + " steps",
             ""};
   const std::string idle = "the rollouts' engines are idle for " +
@@ -132,7 +132,7 @@ std::optional<FleetGap> gap_of(const FleetView& fleet) {
       .trainer_idle_measured = rates.trainer_idle_fraction,
       .rollout_idle_measured = rates.rollout_idle_fraction,
       .install_seconds = model.pause_fraction * rates.seconds / static_cast<double>(rates.steps),
-      .rollout_deaths = rates.rollout_deaths,
+      .rollout_ends = rates.rollout_deaths + rates.rollout_returns,
       .cause = {}};
   if (gap.trainer_idle_measured - gap.trainer_idle_fraction > kGapLarge)
     gap.cause = cause_of(fleet, predicted);

@@ -38,8 +38,8 @@ struct FleetGap {
   std::int64_t rollouts = 0, rollouts_matched = 0;
   double trainer_idle_fraction = 0, rollout_idle_fraction = 0;  // predicted of `rollouts`
   double trainer_idle_measured = 0, rollout_idle_measured = 0;
-  double install_seconds = 0;  // for which a mean rollout paused in each step
-  std::int64_t rollout_deaths = 0;
+  double install_seconds = 0;     // for which a mean rollout paused in each step
+  std::int64_t rollout_ends = 0;  // deaths, and drains of such as come back
   std::optional<GapCause> cause;  // set where more was measured, by kGapLarge
 };
 

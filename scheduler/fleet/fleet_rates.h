@@ -43,7 +43,8 @@ struct FleetRates {
   double fetch_seconds = 0, score_seconds = 0, turnaround_seconds = 0;
   std::optional<double> prefix_hit_ratio;  // tokens found per token looked up; none: no look-ups
   double trainer_idle_fraction = 0, rollout_idle_fraction = 0;  // measured in the window
-  std::int64_t rollout_deaths = 0;                              // in the window
+  // In the window: rollouts that died, and such as drained to come back elsewhere.
+  std::int64_t rollout_deaths = 0, rollout_returns = 0;
   WaitSeconds waits{};        // of the learner, in each step; zeros where they are not known
   bool since_resize = false;  // the window begins where rollouts were last added or taken away
 };

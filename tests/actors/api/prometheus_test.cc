@@ -324,9 +324,9 @@ TEST(Prometheus, IsTrueOfARunWhoseActorsDie) {  // ST-1, ST-2
       for (const auto& [job, exchange] : view.exchanges) {
         bool answered = false;
         const actor::ReplyTo<messages::ExchangeReport> reply(
-            [&](Result<messages::ExchangeReport> answer) {
+            [&, &id = job](Result<messages::ExchangeReport> answer) {
               answered = true;
-              if (answer) reports[job] = *std::move(answer);
+              if (answer) reports[id] = *std::move(answer);
             });
         ASSERT_EQ(exchange.tell(actor::Ask<messages::GetExchangeReport>{{}, reply}),
                   actor::Delivery::kAccepted);

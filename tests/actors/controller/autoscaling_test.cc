@@ -129,8 +129,14 @@ TEST_F(Autoscaled, AQueuedJobThatNoNodeCouldHoldKeepsNoRoom) {
   EXPECT_NE(small.core.jobs().at(tight).autoscaling.newest->reason.find("goes to " + large),
             std::string::npos);
   small.node_lost("b");
+  World scaled = small;
   small.must(measured(tight, 0.8));
   EXPECT_EQ(rollouts_of(small, tight), 6);
+
+  // By the numbers that are wanted now it could start, once another job has ended.
+  scaled.must(ScaleRole{large, Role::kRollout, 6});
+  scaled.must(measured(tight, 0.8));
+  EXPECT_EQ(rollouts_of(scaled, tight), 2);
 }
 
 TEST_F(Autoscaled, TheRoomOfTheNodesIsALimit) {
@@ -249,6 +255,20 @@ TEST_F(Autoscaled, TheNextControllerKnowsWhoDecidesAndWhatWasBefore_CC5) {
   EXPECT_EQ(later.core.jobs().at(job).desired.at(Role::kRollout), 5);
 }
 
+TEST_F(Autoscaled, TheNextControllerKnowsWhatRolloutsDeliverThoughNothingChanged_CC5) {
+  scale(16);  // max
+  ASSERT_TRUE(automatic());
+  world.all_ready(job);
+  auto figures = measured(job, 0.3);
+  figures.starved_fraction = 0.28;
+  world.must(figures);
+  ASSERT_EQ(rollouts(), 16);
+  ASSERT_LT(scaling().state.delivered.share, 0.9);
+  World after(2, world.remembered);
+  after.must(jobs_of(world));
+  EXPECT_EQ(after.core.jobs().at(job).autoscaling.state.delivered, scaling().state.delivered);
+}
+
 TEST_F(Autoscaled, TheNextControllerKnowsWhatRolloutsDeliver_CC5) {
   auto figures = measured(job, 0.9);  // half of what the two rollouts' engines give arrives
   figures.starved_fraction = 0.85;
@@ -292,6 +312,14 @@ class Preemptible : public testing::Test {
   }
   void preempt(const std::string& actor) {
     world.must(messages::RankPreempted{actor, world.record(actor).incarnation, 0});
+  }
+  // Of each DrainActor that the exchange was sent: whether the actor returns.
+  std::vector<bool> returns() const {
+    std::vector<bool> told;
+    for (const TellExchange& tell : world.told.at(job))
+      if (const auto* const drain = std::get_if<messages::DrainActor>(&tell.message))
+        told.push_back(drain->returns);
+    return told;
   }
   std::int32_t restarts() const { return world.core.jobs().at(job).ladder.restarts_of(rollout); }
 
@@ -380,19 +408,21 @@ TEST_F(Preemptible, ALearnerIsNot) {
 }
 
 TEST_F(Preemptible, ScaledAwayWhileItDrainsItDoesNotComeBack) {
-  const auto returns = [&] {
-    std::vector<bool> told;
-    for (const TellExchange& tell : world.told.at(job))
-      if (const auto* const drain = std::get_if<messages::DrainActor>(&tell.message))
-        told.push_back(drain->returns);
-    return told;
-  };
   preempt(rollout);
   EXPECT_EQ(returns(), (std::vector{true}));
   world.must(ScaleRole{job, Role::kRollout, 1});
   EXPECT_EQ(returns(), (std::vector{true, false})) << "its exchange hears that it stays away";
   world.die(rollout);
   EXPECT_FALSE(world.core.jobs().at(job).actors.contains(rollout));
+}
+
+TEST_F(Preemptible, ScaledAwayWhileItWaitsForRoomItsExchangeHearsThatItStaysAway) {
+  preempt(rollout);
+  world.must(CordonNode{.node = "a", .why = "test"});
+  world.die(rollout);
+  EXPECT_EQ(world.state_of(rollout), ActorState::kQueued);
+  world.must(ScaleRole{job, Role::kRollout, 1});
+  EXPECT_EQ(returns(), (std::vector{true, false}));
 }
 
 }  // namespace

@@ -109,5 +109,72 @@ TEST_F(FleetView, MW3AnExchangeThatFollowsKnowsItsRollouts) {
   EXPECT_EQ(both->rollout_deaths, 1);
 }
 
+// Two rollouts, of which one drains after three steps of both.
+class RolloutThatDrains : public FleetView {
+ protected:
+  RolloutThatDrains() {
+    stage.tell(messages::RolloutUp{kOtherRollout, 8});
+    steps(1, 4);
+  }
+  void steps(int from, int to) {
+    for (int step = from; step <= to; ++step) {
+      stage.run(2s);
+      stage.train(step);
+    }
+  }
+  void drain(bool returns) {
+    stage.tell(
+        messages::DrainActor{.who = kOtherRollout, .deadline_ms = 60'000, .returns = returns});
+  }
+  void end_and_come_back() {
+    stage.tell(messages::ActorDown{kOtherRollout, "preempted"});
+    stage.tell(messages::RolloutUp{{kOtherRollout.name, Incarnation{9}}, 8});
+  }
+};
+
+TEST_F(RolloutThatDrains, MW3ToComeBackItIsNoChangeOfTheFleet) {
+  const auto before = rates();
+  ASSERT_TRUE(before);
+  drain(true);
+  end_and_come_back();
+  steps(5, 6);
+  const auto after = rates();
+  ASSERT_TRUE(after);
+  EXPECT_EQ(after->steps, before->steps + 2);
+  EXPECT_EQ(after->rollout_deaths, 0);
+  EXPECT_EQ(after->rollout_returns, 1);
+}
+
+TEST_F(RolloutThatDrains, MW3ToLeaveItIsAChangeOfTheFleet) {
+  drain(false);
+  end_and_come_back();
+  steps(5, 7);
+  const auto after = rates();
+  ASSERT_TRUE(after);
+  EXPECT_EQ(after->steps, 2);
+  EXPECT_TRUE(after->since_resize);
+  EXPECT_EQ(after->rollout_returns, 0);
+}
+
+// It was to come back, and its role is scaled down meanwhile: while it drains, or later.
+TEST_F(RolloutThatDrains, MW3ToldASecondTimeItLeaves) {
+  drain(true);
+  drain(false);
+  end_and_come_back();
+  steps(5, 7);
+  ASSERT_TRUE(rates());
+  EXPECT_EQ(rates()->steps, 2);
+  EXPECT_EQ(rates()->rollout_returns, 0);
+}
+TEST_F(RolloutThatDrains, MW3ToldWhileItIsDownItLeaves) {
+  drain(true);
+  stage.tell(messages::ActorDown{kOtherRollout, "preempted"});
+  drain(false);
+  stage.tell(messages::RolloutUp{{kOtherRollout.name, Incarnation{9}}, 8});
+  steps(5, 7);
+  ASSERT_TRUE(rates());
+  EXPECT_EQ(rates()->steps, 2);
+}
+
 }  // namespace
 }  // namespace tandem::exchange

@@ -233,6 +233,7 @@ TEST(FleetWindow, MW3ARolloutThatReturnsIsNoChangeOfTheFleet) {
   ASSERT_TRUE(fleet.window.rates(32));
   EXPECT_EQ(fleet.window.rates(32)->steps, 32);
   EXPECT_EQ(fleet.window.rates(32)->rollout_deaths, 0);
+  EXPECT_EQ(fleet.window.rates(32)->rollout_returns, 32);
   fleet.window.ended("r/0", RolloutEnd::kReturns);
   fleet.window.leaves("r/0");  // it was to return, and is not wanted any more
   fleet.step();

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -435,9 +436,14 @@ TEST(Autoscale, AStateWithFiguresThatCannotBeIsNotSound) {
     damaged.delivered.step_tokens = figure;
     EXPECT_FALSE(is_sound(damaged));
   }
-  for (const double share : {0.0, 1.5, double{NAN}}) {
+  for (const double share : {0.0, 5e-324, 1.5, double{NAN}}) {
     AutoscaleState damaged = state;
     damaged.delivered.share = share;
+    EXPECT_FALSE(is_sound(damaged));
+  }
+  for (const std::int64_t rollouts : {std::int64_t{0}, std::numeric_limits<std::int64_t>::max()}) {
+    AutoscaleState damaged = state;
+    damaged.raised->rollouts = rollouts;
     EXPECT_FALSE(is_sound(damaged));
   }
 }
@@ -458,6 +464,11 @@ TEST(Autoscale, RolloutsThatDeliverLessThanTheirEnginesAreAddedWhereTheTrainerWa
   input.up = 13;
   input.rates.rollout_deaths = 1;
   EXPECT_EQ(decide(input).hold, Hold::kOtherCause) << "the one that died explains it";
+  input.rates.rollout_deaths = 0;
+  input.rates.rollout_returns = 1;
+  EXPECT_EQ(decide(input).hold, Hold::kOtherCause) << "the one that was away explains it";
+  input.rates.rollout_returns = 0;
+  EXPECT_EQ(decide(input).hold, Hold::kChanges);
   for (std::uint64_t seed = 1; seed <= 300; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Rng rng(seed);
