@@ -100,8 +100,8 @@ void take(Turn& turn, const messages::FleetMeasured& measured) {
   autoscaling.state =
       after_window(*job->shape.autoscale, autoscaling.state, input, decision, changes, turn.now);
   const AllocationKept* const kept = turn.state.durable.allocation(job->id);
-  if (changes || differ(autoscaling.state.delivered,
-                        kept ? kept->delivered : scheduler::AutoscaleState::Delivered{}))
+  if (changes ||
+      differ(autoscaling.state.delivered, kept ? kept->delivered : scheduler::AutoscaleDelivered{}))
     keep_allocation(turn, *job);
   if (!changes) say_why_not(turn, *job, decision);
   autoscaling.newest = std::move(decision);

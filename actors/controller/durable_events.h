@@ -21,9 +21,8 @@
 namespace tandem::scheduler {
 
 TANDEM_WIRE(Resources, cpu_milli, gpu_milli, memory_bytes)
-TANDEM_WIRE(AutoscaleState::Raised, rollouts, trainer_idle, instance_per_s, step_tokens,
-            consumed_per_s)
-TANDEM_WIRE(AutoscaleState::Delivered, share, step_tokens)
+TANDEM_WIRE(AutoscaleRaised, rollouts, trainer_idle, instance_per_s, step_tokens, consumed_per_s)
+TANDEM_WIRE(AutoscaleDelivered, share, step_tokens)
 
 }  // namespace tandem::scheduler
 
@@ -68,8 +67,8 @@ struct AllocationKept {
   std::optional<Time> changed;
   bool raised = false;  // by that change
   // What the policy knows by then (scheduler::AutoscaleState).
-  std::optional<scheduler::AutoscaleState::Raised> too_few;
-  scheduler::AutoscaleState::Delivered delivered;
+  std::optional<scheduler::AutoscaleRaised> too_few;
+  scheduler::AutoscaleDelivered delivered;
   bool operator==(const AllocationKept&) const = default;
 };
 TANDEM_WIRE(AllocationKept, job, automatic, before, changed, raised, too_few, delivered)

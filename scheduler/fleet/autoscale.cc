@@ -77,16 +77,16 @@ bool waits_for_something_else(const AutoscaleConfig& config, const AutoscaleInpu
                   kTolerance + steady_state(model, input.wanted).trainer_idle_fraction);
 }
 
-bool of_other_lengths(double step_tokens, const AutoscaleState::Delivered& known) {
+bool of_other_lengths(double step_tokens, const AutoscaleDelivered& known) {
   return std::abs(step_tokens - known.step_tokens) > kOtherLengths * known.step_tokens;
 }
 
 // AutoscaleState::delivered after the window. Most of the idle time has to be waits for rollouts,
 // all of which were at work throughout. Completions of another length begin anew.
-AutoscaleState::Delivered delivered(const AutoscaleConfig& config, const AutoscaleState& state,
-                                    const AutoscaleInput& input) {
+AutoscaleDelivered delivered(const AutoscaleConfig& config, const AutoscaleState& state,
+                             const AutoscaleInput& input) {
   const FleetRates& rates = input.rates;
-  AutoscaleState::Delivered known = state.delivered;
+  AutoscaleDelivered known = state.delivered;
   if (of_other_lengths(rates.step_tokens, known)) known = {};
   const FleetModel model = model_of(rates, input.overlaps);
   const double idle = rates.trainer_idle_fraction;
@@ -239,7 +239,7 @@ class Decision {
   bool no_gain() const {
     if (!state_.raised || !state_.change || state_.change->direction != Direction::kUp)
       return false;
-    const AutoscaleState::Raised& before = *state_.raised;
+    const AutoscaleRaised& before = *state_.raised;
     return idle() > before.trainer_idle - kGainLeast &&
            rates_of(model_).instance_per_s < (1 - kTolerance) * before.instance_per_s &&
            model_.step_tokens < (1 + kTolerance) * before.step_tokens;
@@ -300,7 +300,7 @@ bool is_sound(const AutoscaleState& state) {
          amount(tokens) && amount(consumed);
 }
 
-bool differ(const AutoscaleState::Delivered& one, const AutoscaleState::Delivered& other) {
+bool differ(const AutoscaleDelivered& one, const AutoscaleDelivered& other) {
   if (std::abs(one.share - other.share) > kTolerance) return true;
   return one.share < 1 && of_other_lengths(one.step_tokens, other);
 }

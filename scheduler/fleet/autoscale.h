@@ -108,6 +108,21 @@ struct AutoscaleDecision {
   std::string reason;                   // a clause with the figures, for people
 };
 
+// The figures by which the number was last raised from `rollouts`, which were too few.
+struct AutoscaleRaised {
+  std::int64_t rollouts = 0;
+  double trainer_idle = 0, instance_per_s = 0, step_tokens = 0, consumed_per_s = 0;
+  bool operator==(const AutoscaleRaised&) const = default;
+};
+// What rollouts deliver, per what their engines give while they are at work: measured whenever the
+// trainer waits for rollouts that have all the work that they take, and kept while a step has about
+// as many tokens.
+struct AutoscaleDelivered {
+  double share = 1;
+  double step_tokens = 0;  // of the window that measured it
+  bool operator==(const AutoscaleDelivered&) const = default;
+};
+
 // What one decision leaves for the next. A new one is of a job that was not scaled yet.
 struct AutoscaleState {
   enum class Direction : std::uint8_t { kUp, kDown };
@@ -118,29 +133,15 @@ struct AutoscaleState {
   std::optional<Change> change;  // the newest one
   // By the window before, where it was not within tolerance.
   std::optional<std::int64_t> matched;
-  // The figures by which the number was last raised from `rollouts`, which were too few.
-  struct Raised {
-    std::int64_t rollouts = 0;
-    double trainer_idle = 0, instance_per_s = 0, step_tokens = 0, consumed_per_s = 0;
-    bool operator==(const Raised&) const = default;
-  };
-  std::optional<Raised> raised;
-  // What rollouts deliver, per what their engines give while they are at work: measured whenever
-  // the trainer waits for rollouts that have all the work that they take, and kept while a step has
-  // about as many tokens.
-  struct Delivered {
-    double share = 1;
-    double step_tokens = 0;  // of the window that measured it
-    bool operator==(const Delivered&) const = default;
-  };
-  Delivered delivered;
+  std::optional<AutoscaleRaised> raised;
+  AutoscaleDelivered delivered;
 };
 
 // Whether a state that was read from outside can be decided from: its figures are finite and such
 // as after_window() gives.
 bool is_sound(const AutoscaleState& state);
 // Whether it matters by which of them is decided.
-bool differ(const AutoscaleState::Delivered& one, const AutoscaleState::Delivered& other);
+bool differ(const AutoscaleDelivered& one, const AutoscaleDelivered& other);
 
 AutoscaleDecision autoscale(const AutoscaleConfig& config, const AutoscaleState& state,
                             const AutoscaleInput& input, Time now);

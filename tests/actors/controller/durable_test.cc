@@ -61,8 +61,8 @@ DurableEvent random_event(Rng& rng) {
           .before = {{"rollout", static_cast<std::int32_t>(rng.below(3))}},
           .changed = Time{static_cast<std::int64_t>(rng.below(3))},
           .raised = rng.below(2) == 0,
-          .too_few = scheduler::AutoscaleState::Raised{.rollouts =
-                                                           static_cast<std::int64_t>(rng.below(3))},
+          .too_few =
+              scheduler::AutoscaleRaised{.rollouts = static_cast<std::int64_t>(rng.below(3))},
           .delivered = {.share = rng.unit()}};
     default:
       return NodeLeft{node};
