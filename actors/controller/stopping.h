@@ -19,8 +19,8 @@ void stop_actor(Turn& turn, const JobRecord& job, ActorRecord& actor, scheduler:
 // Lets an actor finish its work before it ends. A training actor is drained by its exchange, a
 // program by a message.
 void drain(Turn& turn, const JobRecord& job, ActorRecord& actor);
-// An actor that is not at work is not wanted any more: tells the exchange of one that has worked,
-// for which it may have waited.
+// Tells the exchange that an actor which is not at work now is not wanted any more, so that it does
+// not wait for its return. Nothing is told of one that was never started.
 void stays_away(Turn& turn, const JobRecord& job, const ActorRecord& actor);
 // Why an actor that drains ends: its role was scaled down, or it is moved off its node.
 scheduler::Reason why_drained(const ActorRecord& actor);

@@ -110,11 +110,11 @@ void take(Turn& turn, const messages::DrainActor& drain) {
   const ActorId& who = drain.who;
   if (turn.facts.learner.who == who) return drain_learner(turn, drain);
   if (auto& groups = turn.seen.broadcasts.groups) groups->leaves(who);
-  if (const WorkerFacts* const worker = turn.facts.workers.find(who)) {
+  if (turn.facts.workers.find(who)) {
     if (is_rollout(turn.facts, who) && !drain.returns) turn.seen.fleet.leaves(who.name);
     WorkerSeen& seen = turn.seen.workers.by_actor[who.name];
     seen.returns = drain.returns;
-    if (worker->draining) return;
+    if (seen.drain_deadline) return;
     const Time deadline = turn.now + std::chrono::milliseconds(drain.deadline_ms);
     seen.drain_deadline = deadline;
     turn.record(WorkerDrains{who});

@@ -41,7 +41,8 @@ class MetricRates {
       "tandem/rollout_tokens_per_s/*,tandem/install_pause_*,tandem/prefix_hit_ratio";
 
  private:
-  // How many of the newest lines are of the fleet of the newest one; all, if it tells of none.
+  // How many of the newest lines come behind the last change of the fleet; all of them, if the
+  // newest one does not say how many rollouts were up.
   std::size_t lines_of_fleet() const;
 
   std::int64_t steps_ = 0;            // of all lines

@@ -166,6 +166,19 @@ TEST_F(RolloutThatDrains, MW3ToldASecondTimeItLeaves) {
   EXPECT_EQ(rates()->steps, 2);
   EXPECT_EQ(rates()->rollout_returns, 0);
 }
+// The second word changes no deadline: what it holds is handed back when the first one said.
+TEST_F(RolloutThatDrains, ToldASecondTimeItKeepsItsDeadline) {
+  stage.install(kOtherRollout, PolicyVersion{4});
+  const auto held = [&] {
+    return stage.exchange->core().ledger().held_by(kOtherRollout.incarnation);
+  };
+  ASSERT_GT(held(), 0);
+  drain(true);
+  stage.tell(messages::DrainActor{.who = kOtherRollout});
+  EXPECT_GT(held(), 0);
+  stage.run(61s);
+  EXPECT_EQ(held(), 0);
+}
 TEST_F(RolloutThatDrains, MW3ToldWhileItIsDownItLeaves) {
   drain(true);
   stage.tell(messages::ActorDown{kOtherRollout, "preempted"});
