@@ -1,4 +1,5 @@
 // libFuzzer with the target that TANDEM_FUZZ_TARGET names; see tests/fuzz/CMakeLists.txt.
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 
@@ -8,6 +9,16 @@
 namespace {
 
 const tandem::fuzz::Target* chosen = nullptr;
+
+// libFuzzer looks for slow inputs by an alarm every few seconds, which would end a system call that
+// waits just then, such as connect(), with EINTR. Calls go on after it instead; poll(), which no
+// flag restarts, is called again by those who wait in it.
+void let_alarms_restart_calls() {
+  struct sigaction alarm {};
+  if (sigaction(SIGALRM, nullptr, &alarm) != 0) std::abort();
+  alarm.sa_flags |= SA_RESTART;
+  if (sigaction(SIGALRM, &alarm, nullptr) != 0) std::abort();
+}
 
 }  // namespace
 
@@ -26,6 +37,9 @@ extern "C" int LLVMFuzzerInitialize(int*, char***) {
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  // At the first input: libFuzzer sets its handler after LLVMFuzzerInitialize().
+  static const bool restarting = (let_alarms_restart_calls(), true);
+  (void)restarting;
   chosen->run({reinterpret_cast<const char*>(data), size});
   return 0;
 }
