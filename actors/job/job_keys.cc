@@ -442,6 +442,7 @@ const Section kSections[] = {
      },
      [](const J& j) { return j.warm_start && j.warm_start->until; }},
     {"rollout", "The engines that generate and how they sample."},
+    {"rollout.engine", "The servers of an engine that has its own, as `rollout.name: vllm`."},
     {"eval", "How `data.val_files` are evaluated; `learner.test_freq` says how often."},
     {"reward", "What scores a completion."},
     {"reward.limits", "What the program of type `command` or `python` may take; null: no limit."},

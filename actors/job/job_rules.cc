@@ -543,6 +543,11 @@ std::vector<std::string> job_warnings(const JobSpec& job) {
     warnings.push_back(
         "top_k, top_p and min_p truncate what is sampled, but the loss's ratios are of the whole "
         "distribution: the policy gradient is biased");
+  if (r.name != EngineName::kNative && job.algorithm.bypass_mode && !job.algorithm.rollout_is)
+    warnings.push_back("rollout.name is " + std::string(spelling(r.name)) +
+                       ": its log-probabilities are of other arithmetic than the learner's, as "
+                       "logprob_diff in each step says; algorithm.rollout_is: token corrects for "
+                       "it");
   if (r.sampling.min_tokens > 0)
     warnings.push_back(
         "rollout.min_tokens bans the end of a completion before so many tokens, but the loss's "

@@ -14,6 +14,7 @@
 #include "actors/reward/python_program.h"
 #include "actors/reward/verifier_type.h"
 #include "actors/rollout/engine_config.h"
+#include "actors/rollout/engine_name.h"
 #include "kernels/ops/policy_loss.h"
 #include "runtime/base/enum_names.h"
 #include "runtime/sandbox/profile.h"
@@ -36,10 +37,6 @@ enum class PromptIs { kText, kChat };
 constexpr auto enum_names(PromptIs) {
   using enum PromptIs;
   return enum_name_rows<PromptIs>({{kText, "text"}, {kChat, "chat"}});
-}
-enum class EngineName { kNative };
-constexpr auto enum_names(EngineName) {
-  return enum_name_rows<EngineName>({{EngineName::kNative, "native"}});
 }
 // async.schedule: earliest deadline first, or a fixed lag.
 enum class Schedule { kBudget, kFixedLag };
@@ -74,8 +71,10 @@ constexpr auto enum_names(Recording) {
 using learner::KlPenalty;
 using learner::ResumeMode;       // a job file does not take kPath
 using learner::WarmStartMetric;  // nor kLoss
+using rollout::EngineName;
 using rollout::KvOnUpdate;
 using rollout::Truncation;
+using rollout::WeightTransfer;
 using AdvEstimator = learner::AdvantageEstimator;
 using BroadcastType = weights::WeightsType;
 using LossAggMode = learner::LossAggregation;

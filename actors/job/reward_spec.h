@@ -11,16 +11,10 @@
 #include <vector>
 
 #include "actors/job/job_values.h"
+#include "actors/job/placed_name.h"
 #include "actors/reward/payment.h"
 
 namespace tandem::job {
-
-// A program, or FILE.py:FUNCTION or MODULE:FUNCTION. A text with a slash, and one that names a file
-// or a module beside the job file, is an absolute path after parsing.
-struct PlacedName {
-  std::string text;
-  bool operator==(const PlacedName&) const = default;
-};
 
 // Limits on the program of reward.type command and python; null: no limit. open_files and
 // file_size_megabytes are kept by the kernel, the other two are watched by the reward actor.

@@ -4,15 +4,33 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "actors/job/job_values.h"
+#include "actors/job/placed_name.h"
 #include "actors/rollout/engine_config.h"
 
 namespace tandem::job {
 
+// The server of an engine that computes in one of its own.
+struct EngineServerSpec {
+  std::optional<std::vector<std::string>> command;  // argv; nullopt: the engine's usual program
+  std::optional<PlacedName> python;                 // the interpreter of its environment
+  std::vector<std::string> args;                    // behind those that Tandem gives
+  std::map<std::string, std::string> env;
+  std::vector<std::string> url;  // servers that run already, one for each actor; empty: started
+  double startup_timeout_s = 1200;
+  double request_timeout_s = 600;
+  WeightTransfer weight_transfer = WeightTransfer::kTcp;
+};
+
 // The rollout actors and their engine.
 struct RolloutSpec {
   EngineName name = EngineName::kNative;
+  EngineServerSpec engine;  // of any but the native one
   // Actors at the start; `tandem scale` changes the number while the job runs.
   std::int64_t replicas = 1;
   std::int64_t n = 8;  // trajectories per group

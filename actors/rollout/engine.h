@@ -1,13 +1,15 @@
 // The interface between a rollout actor and the object that generates tokens. The actor drives one
 // Engine, one step at a time, submits requests to it, and moves its results out.
 //
-// There are two implementations: NativeEngine (native_engine.h) computes with a model; FakeEngine
+// There are three implementations: NativeEngine (native_engine.h) computes with a model;
+// ServedEngine (external/served_engine.h) has a server compute, such as vLLM's; FakeEngine
 // (fake_engine.h) makes tokens up in virtual time, so that a whole fleet fits into one simulated
 // process.
 //
 // Invariants, for every engine
-//   EN-1  Weights change in finish_update() and nowhere else, and never while a sequence runs that
-//         must end by the version it began with (see work_queue.h for which these are).
+//   EN-1  Weights change in finish_update(), and while installing() after it, and nowhere else; and
+//         never while a sequence runs that must end by the version it began with (see work_queue.h
+//         for which these are).
 //   EN-2  Every submitted group is answered by exactly one event, unless it was cancelled or the
 //         engine failed; every submitted evaluation likewise.
 //   EN-3  A trajectory's `oldest` is at most the version of any of its tokens and of any key or
@@ -123,9 +125,12 @@ class Engine {
   // update for long. A second call replaces the first.
   virtual void begin_update(PolicyVersion version) = 0;
   virtual bool may_finish_update() const = 0;  // an update has begun and nothing delays it
-  // Installs `arena`, which is the whole version of begin_update(); the bytes have been read when
-  // the call returns. Returns a duration as step() does.
+  // Installs `arena`, which is the whole version of begin_update(). Returns a duration as step()
+  // does. An engine that computes elsewhere passes the weights on in its steps: while installing(),
+  // it can step, `arena` stays as it is, and version() is the one before. Else the bytes have been
+  // read when the call returns. An engine that fails meanwhile keeps on installing().
   virtual Duration finish_update(std::span<const std::byte> arena) = 0;
+  virtual bool installing() const { return false; }
   // Says that `version` is no longer published: waiting work that is pinned to it becomes
   // unservable.
   virtual void version_gone(PolicyVersion version) = 0;

@@ -50,14 +50,14 @@ bool FakeEngine::fails_by(const std::string& prompt) const {
 void FakeEngine::fail() {
   if (config_.hang) return config_.hang();
   cancel_all();
-  events_.push_back(EngineFailed{{ErrorCode::kFailed, "the simulated logits are NaN"}});
+  answers_.fail({ErrorCode::kFailed, "the simulated logits are NaN"});
 }
 
 void FakeEngine::submit(messages::GroupWork work) {
   Request request = request_of(std::move(work));
   if (!config_.unservable_prompt.empty() && request.prompt == config_.unservable_prompt)
-    return refuse(request, messages::UnservableReason::kPromptTooLong,
-                  "the simulated prompt is too long");
+    return answers_.refuse(request, messages::UnservableReason::kPromptTooLong,
+                           "the simulated prompt is too long");
   if (fails_by(request.prompt)) return fail();
   request.submitted = now_;
   queue_.push(std::move(request));
@@ -67,30 +67,17 @@ void FakeEngine::submit(messages::Evaluate evaluation) {
   if (std::ranges::any_of(evaluation.prompts,
                           [this](const auto& prompt) { return fails_by(prompt.prompt); }))
     return fail();
-  evaluations_.open(std::move(evaluation), [this](Request request) {
+  answers_.open(std::move(evaluation), [this](Request request) {
     request.submitted = now_;
     queue_.push(std::move(request));
   });
 }
 
-void FakeEngine::refuse(const Request& request, messages::UnservableReason reason,
-                        std::string message) {
-  if (const auto* evaluation = std::get_if<EvaluationKey>(&request.key))
-    return evaluations_.unservable(*evaluation);
-  const auto& [group, attempt] = std::get<GroupKey>(request.key);
-  events_.push_back(GroupUnservable{group, attempt, reason, std::move(message)});
-}
-
-void FakeEngine::cancel(std::span<const GroupId> groups) {
-  cancel_those([&](const Request& request) {
-    const auto* key = std::get_if<GroupKey>(&request.key);
-    return key && std::find(groups.begin(), groups.end(), key->group) != groups.end();
-  });
-}
+void FakeEngine::cancel(std::span<const GroupId> groups) { cancel_those(is_of(groups)); }
 
 void FakeEngine::cancel_evaluations() {
   cancel_those([](const Request& request) { return request.of_evaluation(); });
-  evaluations_.clear();
+  answers_.forget_evaluations();
 }
 
 void FakeEngine::cancel_those(const std::function<bool(const Request&)>& which) {
@@ -107,7 +94,7 @@ void FakeEngine::cancel_all() {
   queue_.remove([](const Request&) { return true; });
   for (const Running& group : running_) queue_.ended(group.request);
   running_.clear();
-  evaluations_.clear();
+  answers_.forget_evaluations();
 }
 
 std::int64_t FakeEngine::sequences_running() const {
@@ -170,23 +157,13 @@ Duration FakeEngine::step() {
 
 void FakeEngine::finish(Running& group) {
   queue_.ended(group.request);
-  if (const auto* evaluation = std::get_if<EvaluationKey>(&group.request.key)) {
-    return evaluations_.completed(*evaluation, std::move(group.trajectories));
-  }
-  const auto& [id, attempt] = std::get<GroupKey>(group.request.key);
+  // One token per byte: the prompt has no tokenizer.
   const std::string& prompt = group.request.prompt;
-  events_.push_back(messages::GroupPayload{.group = id,
-                                           .attempt = attempt,
-                                           .prompt = prompt,
-                                           // One token per byte: the prompt has no tokenizer.
-                                           .prompt_tokens = {prompt.begin(), prompt.end()},
-                                           .trajectories = std::move(group.trajectories)});
+  group.request.prompt_tokens.assign(prompt.begin(), prompt.end());
+  answers_.complete(std::move(group.request), std::move(group.trajectories));
 }
 
-std::vector<EngineEvent> FakeEngine::poll() {
-  for (EvaluationDone& done : evaluations_.take_done()) events_.push_back(std::move(done));
-  return std::exchange(events_, {});
-}
+std::vector<EngineEvent> FakeEngine::poll() { return answers_.take(); }
 
 EngineStats FakeEngine::stats() const {
   EngineStats stats = counters_;
@@ -203,11 +180,6 @@ Duration FakeEngine::finish_update(std::span<const std::byte>) {
   return config_.install_time;
 }
 
-void FakeEngine::version_gone(PolicyVersion version) {
-  for (const Request& request :
-       queue_.remove([&](const Request& r) { return r.pinned == version; }))
-    refuse(request, messages::UnservableReason::kVersionGone,
-           "version " + std::to_string(version.value) + " is no longer published");
-}
+void FakeEngine::version_gone(PolicyVersion version) { refuse_pinned(queue_, version, answers_); }
 
 }  // namespace tandem::rollout

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "actors/rollout/answers.h"
 #include "actors/rollout/engine.h"
 #include "actors/rollout/sequence_times.h"
 #include "actors/rollout/work_queue.h"
@@ -74,17 +75,14 @@ class FakeEngine final : public Engine {
     std::vector<std::int32_t> lengths;  // tokens after which each trajectory ends
   };
   void start(Request request);
-  // Answers a request that cannot be generated, as an event or as a part of its evaluation.
-  void refuse(const Request& request, messages::UnservableReason reason, std::string message);
   void finish(Running& group);
   bool extend(Running& group);  // by one token each; true when all are complete
   std::int64_t sequences_running() const;
 
   const FakeEngineConfig config_;
   WorkQueue queue_;
-  OpenEvaluations evaluations_;
+  Answers answers_;
   std::deque<Running> running_;
-  std::vector<EngineEvent> events_;
   EngineStats counters_;
   Time now_;  // the engine's own clock: the sum of the times that steps and updates took
 };

@@ -23,6 +23,7 @@
 #include "actors/model/kv_cache.h"
 #include "actors/model/parameters.h"
 #include "actors/model/weights.h"
+#include "actors/rollout/answers.h"
 #include "actors/rollout/completion.h"
 #include "actors/rollout/sequences.h"
 #include "actors/rollout/token_sampler.h"
@@ -108,13 +109,6 @@ Result<void> check(const model::ModelConfig& model, const EngineConfig& config) 
   return {};
 }
 
-std::function<bool(const Request&)> is_one_of(std::span<const GroupId> groups) {
-  return [groups](const Request& request) {
-    const auto* key = std::get_if<GroupKey>(&request.key);
-    return key && std::ranges::find(groups, key->group) != groups.end();
-  };
-}
-
 constexpr auto kAll = [](const Request&) { return true; };
 
 }  // namespace
@@ -125,10 +119,9 @@ struct NativeEngine::State {
   EngineConfig config;
   StopRules rules;
   WorkQueue queue;
-  OpenEvaluations evaluations;
+  Answers answers;
   Sequences sequences;
-  std::vector<EngineEvent> events;
-  std::optional<Error> failure;  // EN-5; everything is cancelled, and the next poll() tells why
+  std::optional<Error> failure;  // EN-5; everything is cancelled at the end of this drawing
   std::uint64_t generation_tokens = 0;
   std::uint64_t prompt_tokens = 0;
   std::function<Time()> clock;
@@ -168,7 +161,6 @@ struct NativeEngine::State {
   std::deque<Drawing> under_way;
 
   void submit(Request request);
-  void refuse(const Request& request, messages::UnservableReason reason, std::string message);
   void start_requests();
   void note_first_runs(const Sequences::Work& work);
   device::TensorView compute(const Sequences::Work& work);
@@ -183,26 +175,8 @@ struct NativeEngine::State {
   void cancel_all();
 };
 
-void NativeEngine::State::refuse(const Request& request, messages::UnservableReason reason,
-                                 std::string message) {
-  if (const auto* evaluation = std::get_if<EvaluationKey>(&request.key))
-    return evaluations.unservable(*evaluation);
-  const auto& [group, attempt] = std::get<GroupKey>(request.key);
-  events.push_back(GroupUnservable{group, attempt, reason, std::move(message)});
-}
-
 void NativeEngine::State::submit(Request request) {
-  Result<std::vector<std::int32_t>> prompt = model.tokenizer->encode_prompt(request.prompt);
-  if (!prompt)
-    return refuse(request, messages::UnservableReason::kCannotEncode, prompt.error().message);
-  if (prompt->empty())
-    return refuse(request, messages::UnservableReason::kCannotEncode, "the prompt has no tokens");
-  truncate(*prompt, config.max_prompt_length, config.truncation);
-  if (std::ssize(*prompt) > config.max_prompt_length)
-    return refuse(request, messages::UnservableReason::kPromptTooLong,
-                  "the prompt has " + std::to_string(prompt->size()) +
-                      " tokens, max_prompt_length is " + std::to_string(config.max_prompt_length));
-  request.prompt_tokens = std::move(*prompt);
+  if (!encode_prompt(request, *model.tokenizer, config, answers)) return;
   request.submitted = clock();
   queue.push(std::move(request));
 }
@@ -319,7 +293,9 @@ void NativeEngine::State::take_drawn() {
   for (std::size_t i = 0; i < drawing.draws.size(); ++i)
     take_token(drawing.draws[i], drawing.version, drawn.tokens[i], drawn.log_probs[i], now);
   sequences.drop_ended();
-  if (failure) cancel_all();
+  if (!failure) return;
+  cancel_all();
+  answers.fail(*std::exchange(failure, std::nullopt));
 }
 
 void NativeEngine::State::take_all_drawn() {
@@ -355,15 +331,7 @@ void NativeEngine::State::take_token(const Draw& draw, PolicyVersion version, st
 
 void NativeEngine::State::finish(OpenRequest& open) {
   queue.ended(open.request);
-  if (const auto* evaluation = std::get_if<EvaluationKey>(&open.request.key)) {
-    return evaluations.completed(*evaluation, std::move(open.trajectories));
-  }
-  const auto& [group, attempt] = std::get<GroupKey>(open.request.key);
-  events.push_back(messages::GroupPayload{.group = group,
-                                          .attempt = attempt,
-                                          .prompt = std::move(open.request.prompt),
-                                          .prompt_tokens = std::move(open.request.prompt_tokens),
-                                          .trajectories = std::move(open.trajectories)});
+  answers.complete(std::move(open.request), std::move(open.trajectories));
 }
 
 NativeEngine::NativeEngine(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -437,12 +405,12 @@ Result<std::unique_ptr<NativeEngine>> NativeEngine::make(NativeModel model,
 void NativeEngine::submit(messages::GroupWork work) { state_->submit(request_of(std::move(work))); }
 
 void NativeEngine::submit(messages::Evaluate evaluation) {
-  state_->evaluations.open(std::move(evaluation),
-                           [this](Request request) { state_->submit(std::move(request)); });
+  state_->answers.open(std::move(evaluation),
+                       [this](Request request) { state_->submit(std::move(request)); });
 }
 
 void NativeEngine::cancel(std::span<const GroupId> groups) {
-  const auto which = is_one_of(groups);
+  const auto which = is_of(groups);
   state_->queue.remove(which);
   for (const auto& open : state_->sequences.cancel(which)) state_->queue.ended(open->request);
 }
@@ -451,13 +419,13 @@ void NativeEngine::cancel_evaluations() {
   const auto which = [](const Request& request) { return request.of_evaluation(); };
   state_->queue.remove(which);
   for (const auto& open : state_->sequences.cancel(which)) state_->queue.ended(open->request);
-  state_->evaluations.clear();
+  state_->answers.forget_evaluations();
 }
 
 void NativeEngine::State::cancel_all() {
   queue.remove(kAll);
   for (const auto& open : sequences.cancel(kAll)) queue.ended(open->request);
-  evaluations.clear();
+  answers.forget_evaluations();
 }
 
 void NativeEngine::cancel_all() { state_->cancel_all(); }
@@ -484,15 +452,7 @@ Duration NativeEngine::step() {
   return {};
 }
 
-std::vector<EngineEvent> NativeEngine::poll() {
-  if (state_->failure) {
-    state_->events.clear();
-    state_->events.push_back(EngineFailed{*std::exchange(state_->failure, std::nullopt)});
-  }
-  for (EvaluationDone& done : state_->evaluations.take_done())
-    state_->events.push_back(std::move(done));
-  return std::exchange(state_->events, {});
-}
+std::vector<EngineEvent> NativeEngine::poll() { return state_->answers.take(); }
 
 EngineStats NativeEngine::stats() const {
   const scheduler::PagePool& pool = state_->sequences.pool();
@@ -562,10 +522,7 @@ Duration NativeEngine::finish_update(std::span<const std::byte> arena) {
 }
 
 void NativeEngine::version_gone(PolicyVersion version) {
-  for (const Request& request :
-       state_->queue.remove([&](const Request& r) { return r.pinned == version; }))
-    state_->refuse(request, messages::UnservableReason::kVersionGone,
-                   "version " + std::to_string(version.value) + " is no longer published");
+  refuse_pinned(state_->queue, version, state_->answers);
 }
 
 std::int64_t NativeEngine::graphs_recorded() const {

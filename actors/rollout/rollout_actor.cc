@@ -150,8 +150,10 @@ void RolloutActor::advance_later(actor::Context& cx, Duration delay) {
 }
 
 void RolloutActor::advance(actor::Context& cx) {
-  Duration delay = pull_weights(cx);
+  Duration delay = installing_since_ ? Duration{0} : pull_weights(cx);
   if (engine_->can_step()) delay += step_engine(cx);
+  // Installed leaves before the first tokens of its version (RO-1).
+  if (installing_since_ && !engine_->installing()) installed(cx, cx.now() - *installing_since_);
   collect(cx);
   // A simulated install or step takes time in which nothing else may happen. An update may have
   // waited for the end of the last request.
@@ -180,7 +182,7 @@ Duration RolloutActor::step_engine(actor::Context& cx) {
 
 // An update that is under way goes on when the engine wants nothing else.
 std::optional<PolicyVersion> RolloutActor::wish() {
-  if (!offer_ || update_waits_) return std::nullopt;
+  if (!offer_ || update_waits_ || installing_since_) return std::nullopt;
   const std::optional<PolicyVersion> wanted = engine_->wants(*offer_);
   return wanted == updating_ ? std::nullopt : wanted;
 }
@@ -260,7 +262,7 @@ Duration RolloutActor::pull_weights(actor::Context& cx) {
 }
 
 bool RolloutActor::may_install() const {
-  return updating_ && !copying_ && engine_->may_finish_update();
+  return updating_ && !copying_ && !installing_since_ && engine_->may_finish_update();
 }
 
 std::span<const std::byte> RolloutActor::arrived() const {
@@ -278,9 +280,18 @@ Duration RolloutActor::install(actor::Context& cx) {
   }
   const Time before = cx.now();
   const Duration simulated = engine_->finish_update(arena);
+  if (engine_->installing())
+    installing_since_ = before;
+  else
+    installed(cx, simulated + (cx.now() - before));
+  return simulated;
+}
+
+void RolloutActor::installed(actor::Context& cx, Duration pause) {
+  installing_since_.reset();
   if (in_place_) weights_->cancel();
   in_place_ = false;
-  const double paused = seconds(simulated + (cx.now() - before));
+  const double paused = seconds(pause);
   if (log::worth_a_line(++totals_.installs))
     log::info("event=installed actor={} version={} seconds={:.3f} installs={}", config_.self.name,
               updating_->value, paused, totals_.installs);
@@ -293,7 +304,6 @@ Duration RolloutActor::install(actor::Context& cx) {
                                        .checksum = copied->checksum});
   updating_.reset();
   failed_update_.reset();
-  return simulated;
 }
 
 void RolloutActor::collect(actor::Context& cx) {

@@ -127,6 +127,8 @@ class RolloutActor {
   bool may_install() const;  // the version is whole here, and no running request forbids it
   std::span<const std::byte> arrived() const;  // empty if the version was withdrawn
   Duration install(actor::Context& cx);
+  // updating_ is what the engine computes with from now on, after so long a pause.
+  void installed(actor::Context& cx, Duration pause);
   Duration step_engine(actor::Context& cx);
   void collect(actor::Context& cx);
   void store_finished(actor::Context& cx);
@@ -146,6 +148,7 @@ class RolloutActor {
 
   std::optional<VersionOffer> offer_;
   std::optional<PolicyVersion> updating_;  // the update that the engine has begun
+  std::optional<Time> installing_since_;   // the engine passes updating_ on (Engine::installing)
   struct FailedUpdate {                    // and not made good since
     PolicyVersion version;
     Time since;

@@ -309,7 +309,17 @@ struct HttpRequests::State {
   std::shared_ptr<asio::io_context> loop = std::make_shared<asio::io_context>(1);
   asio::executor_work_guard<asio::io_context::executor_type> works = make_work_guard(*loop);
   std::thread thread = std::thread([loop = loop] { loop->run(); });
+
+  void start(const Url& url, Message message, Duration timeout, std::size_t response_bytes_max,
+             Done done);
 };
+
+void HttpRequests::State::start(const Url& url, Message message, Duration timeout,
+                                std::size_t response_bytes_max, Done done) {
+  auto call = std::make_shared<LaterCall>(loop, url.server, std::move(message), response_bytes_max,
+                                          std::move(done));
+  asio::post(*loop, [call = std::move(call), timeout] { call->start(timeout); });
+}
 
 HttpRequests::HttpRequests() : state_(std::make_unique<State>()) {}
 
@@ -320,11 +330,14 @@ HttpRequests::~HttpRequests() {
 
 void HttpRequests::post(const Url& url, std::string body, Duration timeout,
                         const HttpHeaders& headers, std::size_t response_bytes_max, Done done) {
-  auto call = std::make_shared<LaterCall>(
-      state_->loop, url.server,
-      message_of(url.server, http::verb::post, url.target, std::move(body), headers),
-      response_bytes_max, std::move(done));
-  asio::post(*state_->loop, [call = std::move(call), timeout] { call->start(timeout); });
+  state_->start(url, message_of(url.server, http::verb::post, url.target, std::move(body), headers),
+                timeout, response_bytes_max, std::move(done));
+}
+
+void HttpRequests::get(const Url& url, Duration timeout, const HttpHeaders& headers,
+                       std::size_t response_bytes_max, Done done) {
+  state_->start(url, message_of(url.server, http::verb::get, url.target, "", headers), timeout,
+                response_bytes_max, std::move(done));
 }
 
 Result<HttpResponse> http_get(const link::Endpoint& server, const std::string& target,

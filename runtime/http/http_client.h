@@ -52,10 +52,12 @@ class HttpRequests {
   HttpRequests();
   ~HttpRequests();  // ends the calls that are under way; their `done` is not called any more
 
-  // http_post(), whose result goes to `done`, once, on the object's thread. A response of more than
-  // `response_bytes_max` bytes is kFailed.
+  // http_post() and http_get(), whose result goes to `done`, once, on the object's thread. A
+  // response of more than `response_bytes_max` bytes is kFailed.
   void post(const Url& url, std::string body, Duration timeout, const HttpHeaders& headers,
             std::size_t response_bytes_max, Done done);
+  void get(const Url& url, Duration timeout, const HttpHeaders& headers,
+           std::size_t response_bytes_max, Done done);
 
  private:
   struct State;

@@ -138,7 +138,7 @@ AT_HOME = {  # first part of an include in <> -> folders that may use the librar
     "openssl": ["runtime"],
     "xxhash": ["runtime"],
     "zstd.h": ["actors/runs", "actors/data"],
-    "zlib": ["actors/data"],
+    "zlib": ["actors/data", "runtime/weights"],
     "pcre2": ["actors/model", "actors/reward"],
     "utf8proc": ["actors/jinja", "actors/model"],
     "spdlog": ["runtime", "actors"],

@@ -117,8 +117,7 @@ weights::WeightsConfig weights_family(const job::JobSpec& job, const RunLocation
                                 .name = weights::weights_name(run.job, run.run_dir),
                                 .directory = run.run_dir + "/weights",
                                 .slots = static_cast<int>(job.async.max_staleness) + 2};
-  config.stall_max = std::chrono::duration_cast<Duration>(
-      std::chrono::duration<double>(job.weight_broadcast.timeout_s));
+  config.stall_max = duration_of(job.weight_broadcast.timeout_s);
   config.bucket_bytes = static_cast<std::uint64_t>(job.weight_broadcast.bucket_megabytes) << 20;
   return config;
 }
@@ -130,11 +129,11 @@ weights::WeightsConfig weights_config(const job::JobSpec& job, const RunLocation
   return config;
 }
 
-namespace {
-
 Duration duration_of(double seconds) {
   return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
 }
+
+namespace {
 
 reward::VerifierConfig verifier_config(const job::RewardPartSpec& spec, const std::string& log) {
   const job::RewardLimitsSpec& limits = spec.limits;
@@ -245,9 +244,8 @@ exchange::ExchangeConfig exchange_config(const job::JobSpec& job, const RunLocat
     config.fleet_window_steps = job.pools.rollout.autoscale->window_steps;
   if (job.save_on_cancel) config.save_on_cancel = messages::kSaveOnCancelMax;
   if (weights::traits_of(job.weight_broadcast.type).nccl)
-    config.broadcasts = scheduler::BroadcastLimits{
-        .forming_max = std::chrono::duration_cast<Duration>(
-            std::chrono::duration<double>(job.weight_broadcast.timeout_s))};
+    config.broadcasts =
+        scheduler::BroadcastLimits{.forming_max = duration_of(job.weight_broadcast.timeout_s)};
   config.record_keys = {.answer = keys.answer, .data_source = keys.data_source};
   config.train = std::move(prompts.training.records);
   config.evaluation = evaluation_plan(job, prompts.validation);

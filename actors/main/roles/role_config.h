@@ -27,6 +27,7 @@ struct RunLocation {
   std::string run_dir;
 };
 
+Duration duration_of(double seconds);  // that a key of a job has
 device::DType dtype_of(const job::ModelSpec& model);
 // K, L, m, B and the number of steps.
 scheduler::Budget budget_of(const job::JobSpec& job);

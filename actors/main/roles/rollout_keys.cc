@@ -12,14 +12,16 @@ namespace {
 constexpr double kGroupSizeMax = 4096;
 // Engines that a user may know from other systems: refused as "not in this version", not as
 // misspelt.
-constexpr std::array<std::string_view, 3> kLaterEngines{"vllm", "sglang", "tensorrt-llm"};
+constexpr std::array<std::string_view, 2> kLaterEngines{"sglang", "tensorrt_llm"};
 
 using J = JobSpec;
 
 const Key kRolloutKeys[] = {
     {.path = "rollout.name",
      .field = [](J& j) { return slot(j.rollout.name); },
-     .description = "The engine that generates.",
+     .description = "The engine that generates. `native`: in the rollout's own process. `vllm`: a "
+                    "server of vLLM for each rollout, which it starts, or finds at "
+                    "`rollout.engine.url`.",
      .later_values = kLaterEngines},
     {.path = "rollout.replicas",
      .field = [](J& j) { return slot(j.rollout.replicas); },
@@ -99,6 +101,48 @@ const Key kRolloutKeys[] = {
      .field = [](J& j) { return slot(j.rollout.args.async_scheduling); },
      .description = "On a GPU, plan and queue a step while the one before computes. With "
                     "`model.batch_invariant` tokens come out the same."},
+
+    // Section `rollout.engine`.
+    {.path = "rollout.engine.command",
+     .field = [](J& j) { return slot(j.rollout.engine.command); },
+     .description = "The argv that starts a server, before the arguments that Tandem gives; null: "
+                    "the engine's own, as in `vllm serve`. A program with a `/` is a relative "
+                    "path.",
+     .argv = true},
+    {.path = "rollout.engine.python",
+     .field = [](J& j) { return slot(j.rollout.engine.python); },
+     .description = "The interpreter of the virtual environment that has the engine, such as "
+                    "`.venv/bin/python`; null: its program is found in PATH. One with a `/` is a "
+                    "relative path."},
+    {.path = "rollout.engine.args",
+     .field = [](J& j) { return slot(j.rollout.engine.args); },
+     .description = "Further arguments of the server, as in [--quantization, fp8]; of two equal "
+                    "options the server takes the last one, which is here."},
+    {.path = "rollout.engine.env",
+     .field = [](J& j) { return slot(j.rollout.engine.env); },
+     .description = "Environment variables of the server, beside the rollout's own."},
+    {.path = "rollout.engine.url",
+     .field = [](J& j) { return slot(j.rollout.engine.url); },
+     .description = "Servers that run already, http://HOST:PORT, one for each rollout actor in the "
+                    "order of their numbers; []: each rollout starts one. Their weights are "
+                    "replaced, and they go on when the job ends."},
+    {.path = "rollout.engine.startup_timeout_s",
+     .field = [](J& j) { return slot(j.rollout.engine.startup_timeout_s); },
+     .description = "The time that a server has until it answers; loading and compiling a large "
+                    "model takes minutes.",
+     .range = above_to(0, kDayInSeconds),
+     .unit = "seconds"},
+    {.path = "rollout.engine.request_timeout_s",
+     .field = [](J& j) { return slot(j.rollout.engine.request_timeout_s); },
+     .description = "The time in which the server has to answer a prompt with all of its "
+                    "completions, or to take a version of the weights; after that it is asked "
+                    "again.",
+     .range = above_to(0, kDayInSeconds),
+     .unit = "seconds"},
+    {.path = "rollout.engine.weight_transfer",
+     .field = [](J& j) { return slot(j.rollout.engine.weight_transfer); },
+     .description = "How a version goes from a rollout to its server. `tcp`: the server reads it "
+                    "from the rollout, by a module of Tandem's that vLLM loads."},
 
     // Section `eval`; as for `rollout`, but evaluations sample outside the ledger and by seeds of
     // their own.
@@ -196,8 +240,40 @@ const Key kRolloutPoolKeys[] = {
      .unit = "seconds"},
 };
 
+// What an engine with a server of its own cannot do, or needs.
+void server_rules(const JobSpec& job, std::vector<Violation>& broken) {
+  if (job.rollout.name == EngineName::kNative) return;
+  const EngineServerSpec& engine = job.rollout.engine;
+  const std::string name = "`rollout.name: " + std::string(spelling(job.rollout.name)) + "`";
+  const weights::WeightsTraits& weights = weights::traits_of(job.weight_broadcast.type);
+  if (job.async.schedule == Schedule::kFixedLag)
+    broken.push_back(
+        {"async.schedule",
+         "`async.schedule: fixed_lag` repeats a run bit for bit, which " + name + " cannot promise",
+         "use `schedule: budget`, or `rollout.name: native`"});
+  if (weights.arrives_on_gpu)
+    broken.push_back({"weight_broadcast.type",
+                      "`weight_broadcast.type: " + std::string(weights.name) +
+                          "` ends in GPU memory of the rollout, and " + name +
+                          " has a server of its own",
+                      "use `weight_broadcast.type: auto`"});
+  if (engine.url.empty()) return;
+  if (engine.command || engine.python || !engine.args.empty() || !engine.env.empty())
+    broken.push_back({"rollout.engine.url",
+                      "`rollout.engine` has a `url` of servers that run already, and how one is "
+                      "to be started",
+                      "leave out the `url`, or `command`, `python`, `args` and `env`"});
+  const std::int64_t most =
+      job.pools.rollout.autoscale ? job.pools.rollout.autoscale->max : job.rollout.replicas;
+  if (most > std::ssize(engine.url))
+    broken.push_back({"rollout.engine.url",
+                      "`rollout.engine.url` has " + std::to_string(engine.url.size()) +
+                          " servers for " + std::to_string(most) + " rollouts",
+                      "name one for each rollout"});
+}
+
 // The number at the start is one that the autoscaler could choose.
-void rollout_rules(const JobSpec& job, std::vector<Violation>& broken) {
+void autoscale_rules(const JobSpec& job, std::vector<Violation>& broken) {
   const auto& autoscale = job.pools.rollout.autoscale;
   if (!autoscale) return;
   const auto text = [](std::int64_t number) { return std::to_string(number); };
@@ -212,6 +288,11 @@ void rollout_rules(const JobSpec& job, std::vector<Violation>& broken) {
                           ", and `pools.rollout.autoscale` goes from " + text(autoscale->min) +
                           " to " + text(autoscale->max),
                       "start with a number of that range"});
+}
+
+void rollout_rules(const JobSpec& job, std::vector<Violation>& broken) {
+  server_rules(job, broken);
+  autoscale_rules(job, broken);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "actors/main/roles/registry.h"
 #include "actors/main/roles/role_config.h"
+#include "actors/main/roles/served_engine_setup.h"
 #include "actors/model/checkpoint.h"
 #include "actors/model/kv_cache.h"
 #include "actors/model/parameters.h"
@@ -62,10 +63,15 @@ bool versions_arrive(const job::JobSpec& job, DeviceKind device, Hosts hosts) {
          (read == weights::ReadInPlace::kOnThePublishersHost && hosts == Hosts::kSeveral);
 }
 
+// Whether the model is computed in a server, and this rank has neither weights nor pages.
+bool has_server(const job::JobSpec& job) { return job.rollout.name != job::EngineName::kNative; }
+
 MemoryDemand rollout_memory(const job::JobSpec& job, const PlannedModel& model, Hosts hosts) {
+  const std::int64_t published = rollout_bytes(model::published_manifest(model.config).bytes_total);
+  if (has_server(job))
+    return served_memory(job, model, versions_arrive(job, DeviceKind::kCpu, hosts) ? published : 0);
   const DeviceKind device = planned_device(job.pools.rollout.gpus_per_actor);
   const rollout::EngineConfig config = engine_config(job, 0);
-  const std::int64_t published = rollout_bytes(model::published_manifest(model.config).bytes_total);
   MemoryDemand demand;
   // On a GPU weights, activations and pages are in its memory.
   if (device == DeviceKind::kCpu) {
@@ -119,23 +125,16 @@ Result<rollout::EngineConfig> engine_config_on(device::DeviceKind device, const 
   return config;
 }
 
-Result<BuiltRole> build_rollout(RankResources& resources, const StartRank& start,
-                                const job::JobSpec& job, const actor::Ref<messages::RankEvents>&) {
-  const auto device = device_of(job.pools.rollout.gpus_per_actor);
-  if (!device) return device.error();
-  auto info = model::load_model_info(job.model.path, dtype_of(job.model));
-  if (!info) return rank::of_input(info.error());
-  auto weights = weights_config(job, {start.job, start.run_dir}, info->manifest);
-  if (const auto ready = resources.prepare_broadcasts(weights, start.job); !ready)
-    return ready.error();
+Result<std::unique_ptr<rollout::Engine>> make_native_engine(
+    RankResources& resources, DeviceKind device, const job::JobSpec& job, model::ModelInfo info,
+    const weights::WeightsConfig& weights, std::int64_t pages_planned) {
   resources.device.threads = make_threads(job.pools.rollout.threads_per_actor);
-  auto tokenizer = std::make_shared<const model::Tokenizer>(std::move(info->tokenizer));
-  resources.device.queue = std::make_unique<device::Queue>(*device, resources.device.threads.get());
-  const auto make_engine = [&]() -> Result<std::unique_ptr<rollout::NativeEngine>> {
-    const auto config = engine_config_on(*device, job, info->config, weights, start.pages);
+  const auto tokenizer = std::make_shared<const model::Tokenizer>(std::move(info.tokenizer));
+  resources.device.queue = std::make_unique<device::Queue>(device, resources.device.threads.get());
+  const auto make_engine = [&]() -> Result<std::unique_ptr<NativeEngine>> {
+    const auto config = engine_config_on(device, job, info.config, weights, pages_planned);
     if (!config) return config.error();
-    return rollout::NativeEngine::make({info->config, tokenizer}, *config,
-                                       resources.device.queue->stream());
+    return NativeEngine::make({info.config, tokenizer}, *config, resources.device.queue->stream());
   };
   // A process that starts at the same time on this GPU may take memory that memory_info() counted
   // as free: two more attempts measure again.
@@ -145,6 +144,23 @@ Result<BuiltRole> build_rollout(RankResources& resources, const StartRank& start
     log::warn("event=engine_again: {}", engine.error().message);
     engine = make_engine();
   }
+  if (!engine) return engine.error();
+  return std::unique_ptr<rollout::Engine>(*std::move(engine));
+}
+
+Result<BuiltRole> build_rollout(RankResources& resources, const StartRank& start,
+                                const job::JobSpec& job, const actor::Ref<messages::RankEvents>&) {
+  // A server computes on the GPUs that this rank has.
+  const auto device = device_of(has_server(job) ? 0 : job.pools.rollout.gpus_per_actor);
+  if (!device) return device.error();
+  auto info = model::load_model_info(job.model.path, dtype_of(job.model));
+  if (!info) return rank::of_input(info.error());
+  auto weights = weights_config(job, {start.job, start.run_dir}, info->manifest);
+  if (const auto ready = resources.prepare_broadcasts(weights, start.job); !ready)
+    return ready.error();
+  auto engine = has_server(job) ? make_served_engine(start, job, *std::move(info))
+                                : make_native_engine(resources, *device, job, *std::move(info),
+                                                     weights, start.pages);
   if (!engine) return engine.error();
   rollout::RolloutConfig config{
       .self = {start.actor, start.incarnation},

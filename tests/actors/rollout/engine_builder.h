@@ -25,6 +25,7 @@ class TinyModel {
 
   const model::ModelConfig& config() const { return config_; }
   const model::Tokenizer& tokenizer() const { return *tokenizer_; }
+  std::shared_ptr<const model::Tokenizer> shared_tokenizer() const { return tokenizer_; }
   // The weights as a learner publishes them.
   const device::Arena& weights(PolicyVersion version) const {
     return weights_[static_cast<std::size_t>(version.value)];

@@ -1,0 +1,107 @@
+// How one kind of inference server is spoken to over HTTP: its routes, the bodies of requests, the
+// reading of answers, and how it is started. A dialect is a value, and a new kind of server is one
+// source with one. Pure: nothing here sends anything.
+//
+// Token ids go in and come out, never text. A dialect's readers check the form of an answer;
+// whether the answer fits what was asked is checked once for all dialects (served_answer.h).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "actors/rollout/completion.h"
+#include "actors/rollout/engine_name.h"
+#include "actors/rollout/external/served_answer.h"
+#include "actors/rollout/external/weight_push.h"
+#include "runtime/base/result.h"
+#include "runtime/device/manifest.h"
+#include "runtime/http/http.h"
+#include "runtime/link/endpoint.h"
+
+namespace tandem::rollout {
+
+enum class CallMethod : std::uint8_t { kGet, kPost };
+
+struct ServerCall {
+  CallMethod method = CallMethod::kPost;
+  std::string target;     // path and query
+  std::string body = {};  // JSON; empty: none
+};
+
+// n completions of one prompt. Views are borrowed for the call of Dialect::generate.
+struct GenerateCall {
+  std::string id;  // names the request in aborts, and comes back with its answer
+  std::span<const std::int32_t> prompt;
+  std::int32_t n = 1;      // 1 where the temperature is 0
+  std::uint64_t seed = 0;  // completion i draws with a seed that follows from this one and i
+  float temperature = 1;   // 0: greedy
+  float top_p = 1;
+  float min_p = 0;
+  std::int32_t top_k = 0;  // 0: off
+  const StopRules* rules = nullptr;
+  // The server may use the keys and values of a prefix again only for requests of the same salt.
+  std::string salt;
+};
+
+// What the calls of one update say. `manifest` is borrowed.
+struct PushFacts {
+  std::string label;  // the server's name of the version from kFinish on
+  const device::Manifest* manifest = nullptr;
+  // True: requests that run compute their keys and values anew by the new version.
+  bool recompute = false;
+  link::Endpoint feed;     // where a TensorFeed serves the version
+  std::string feed_token;  // and the word that it asks for
+};
+
+// How a server is started.
+struct LaunchSpec {
+  std::string model;  // the Hugging Face directory
+  std::string dtype;  // as model.dtype has it: "float32"
+  std::uint16_t port = 0;
+  std::int32_t positions_max = 0;  // of prompt and completion together
+  std::int64_t max_num_seqs = 0;
+  std::int64_t max_num_batched_tokens = 0;
+  double gpu_memory_utilization = 0;
+  bool on_cpu = false;
+  WeightTransfer transfer = WeightTransfer::kTcp;
+};
+
+// A route that a server must have, with what to do where it has not.
+struct NeededRoute {
+  std::string_view target, remedy;
+};
+
+struct Dialect {
+  EngineName name = EngineName::kVllm;
+  // The program that starts a server, without arguments; by the interpreter of its environment,
+  // where the job names that: PYTHON -m MODULE.
+  std::vector<std::string> (*program)(const std::string& python) = nullptr;
+  std::vector<std::string> (*arguments)(const LaunchSpec& spec) = nullptr;
+  std::map<std::string, std::string> (*environment)(const LaunchSpec& spec) = nullptr;
+  std::span<const NeededRoute> routes;  // besides /health, which answers 200 once all are there
+
+  ServerCall (*generate)(const GenerateCall& call) = nullptr;
+  Result<ServedAnswer> (*read_generated)(const std::string& body) = nullptr;
+  ServerCall (*abort)(const std::string& id) = nullptr;
+  // Asks for the log-probabilities of a prompt's own tokens; none for the first one.
+  ServerCall (*score)(std::span<const std::int32_t> tokens) = nullptr;
+  Result<std::vector<float>> (*read_scores)(const std::string& body,
+                                            std::span<const std::int32_t> tokens) = nullptr;
+
+  // The phases of an update in their order, and the call of each.
+  std::span<const PushPhase> (*phases)(WeightTransfer transfer) = nullptr;
+  ServerCall (*push)(PushPhase phase, const PushFacts& facts) = nullptr;
+};
+
+const Dialect& vllm_dialect();
+// CHECKs that `name` is a server's.
+const Dialect& dialect_of(EngineName name);
+
+// The Error of an answer whose status is none of success, with what the server said.
+Result<void> succeeded(const ServerCall& call, const http::HttpResponse& response);
+
+}  // namespace tandem::rollout

@@ -1,0 +1,419 @@
+// A request of the queue becomes one call, or two where an evaluation wants a greedy completion
+// beside sampled ones. The answers of calls come on a thread of the HTTP client, which puts them
+// into an inbox; step() alone reads it, so that nothing else here is shared.
+//
+// An update pauses the server, and what it computes goes on afterwards by the new version. Which
+// tokens are of which version is told by the server's spans, never guessed.
+#include "actors/rollout/external/served_engine.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "actors/rollout/answers.h"
+#include "actors/rollout/external/served_answer.h"
+#include "actors/rollout/work_queue.h"
+#include "runtime/base/check.h"
+#include "runtime/base/guarded.h"
+#include "runtime/base/log.h"
+#include "runtime/device/memory.h"
+
+namespace tandem::rollout {
+namespace {
+
+// How often the engine looks for answers while it waits for some.
+constexpr Duration kLookEvery = std::chrono::milliseconds(2);
+constexpr Duration kPauseMin = std::chrono::milliseconds(250);  // before the second ask; it doubles
+constexpr Duration kAbortTimeout = std::chrono::seconds(10);
+
+// A request under way, with the completions that have come.
+struct OpenWork {
+  Request request;
+  std::vector<messages::Trajectory> trajectories;  // [n]
+  int calls_left = 0;
+};
+
+// Some completions of a request, which are asked for together.
+struct OpenCall {
+  std::shared_ptr<OpenWork> work;
+  std::size_t first = 0;  // of the request's completions
+  std::int32_t n = 1;
+  std::string id;
+  int asks = 0;
+  PolicyVersion sent_under;  // the version that was installed then
+  Time due;                  // when it is sent
+  bool waits = true;         // for that
+};
+
+struct Arrived {
+  std::uint64_t call = 0;  // kPushCall: a phase of the update
+  Result<http::HttpResponse> response;
+};
+constexpr std::uint64_t kPushCall = 0;
+using Inbox = Guarded<std::vector<Arrived>>;
+
+struct Update {
+  WeightPush push;
+  PushFacts facts;
+  ServerCall call;  // the phase under way
+};
+
+}  // namespace
+
+struct ServedEngine::State {
+  ServedModel model;
+  ServedConfig config;
+  ServerLink server;
+  std::function<Time()> clock;
+  StopRules rules;
+  WorkQueue queue;
+  Answers answers;
+  std::shared_ptr<Inbox> inbox = std::make_shared<Inbox>();
+
+  std::map<std::uint64_t, OpenCall> calls;  // by number; an answer to another number is not heard
+  std::uint64_t call_last = kPushCall;
+  std::vector<Arrived> held = {};               // answers that came while weights were pushed
+  std::optional<PolicyVersion> installed = {};  // what the server computes with
+  std::optional<Update> update;
+  std::map<std::string, PolicyVersion> labels = {};  // of versions whose tokens may still come
+  bool failed = false;
+  device::Buffer sink = {};
+  TokenCounts counts = {};
+
+  void start_requests();
+  void open_call(const std::shared_ptr<OpenWork>& work, std::size_t first, std::int32_t n);
+  void send_due();
+  void send(std::uint64_t number, OpenCall& call);
+  std::string body_of(const OpenCall& call) const;
+  void ask(std::uint64_t number, const ServerCall& call, Duration timeout);
+  void take_arrived();
+  void answered(std::uint64_t number, const Result<http::HttpResponse>& response);
+  Result<std::vector<messages::Trajectory>> read(const OpenCall& call,
+                                                 const Result<http::HttpResponse>& response) const;
+  void ask_again(std::uint64_t number, const Error& why);
+  void finish(OpenWork& work);
+  void drive_update();
+  void phase_answered(const Result<http::HttpResponse>& response);
+  void cancel(const std::function<bool(const Request&)>& which);
+  void fail(Error error);
+  std::int64_t running() const;
+  std::string label_of(PolicyVersion version) const {
+    return config.label_prefix + "-" + std::to_string(version.value);
+  }
+};
+
+void ServedEngine::State::ask(std::uint64_t number, const ServerCall& call, Duration timeout) {
+  server.ask(call, timeout, [inbox = inbox, number](Result<http::HttpResponse> response) {
+    inbox->with([&](auto& arrived) { arrived.push_back({number, std::move(response)}); });
+  });
+}
+
+void ServedEngine::State::start_requests() {
+  while (running() < config.engine.args.max_num_seqs && queue.next() != nullptr) {
+    Request request = queue.take();
+    auto work = std::make_shared<OpenWork>();
+    const std::int32_t n = request.n;
+    work->trajectories.resize(static_cast<std::size_t>(n));
+    std::int32_t sampled = n;
+    if (request.of_evaluation())
+      for (sampled = 0; sampled < n && !is_greedy(request.sampling, sampled);) ++sampled;
+    work->request = std::move(request);
+    if (sampled > 0) open_call(work, 0, sampled);
+    // A server refuses several greedy completions in one call.
+    for (std::int32_t i = sampled; i < n; ++i) open_call(work, static_cast<std::size_t>(i), 1);
+  }
+}
+
+void ServedEngine::State::open_call(const std::shared_ptr<OpenWork>& work, std::size_t first,
+                                    std::int32_t n) {
+  ++work->calls_left;
+  calls.emplace(++call_last, OpenCall{.work = work, .first = first, .n = n, .due = clock()});
+}
+
+void ServedEngine::State::send_due() {
+  const Time now = clock();
+  for (auto& [number, call] : calls)
+    if (call.waits && call.due <= now) send(number, call);
+}
+
+void ServedEngine::State::send(std::uint64_t number, OpenCall& call) {
+  const Request& request = call.work->request;
+  call.id = config.label_prefix + "-" + std::to_string(number);
+  call.waits = false;
+  call.sent_under = *queue.version();
+  ++call.asks;
+  GenerateCall generate{.id = call.id,
+                        .prompt = request.prompt_tokens,
+                        .n = call.n,
+                        .seed = request.trajectory_seed(call.first),
+                        .temperature = static_cast<float>(config.engine.sampling.temperature),
+                        .top_p = static_cast<float>(config.engine.sampling.top_p),
+                        .min_p = static_cast<float>(config.engine.sampling.min_p),
+                        .top_k = static_cast<std::int32_t>(config.engine.sampling.top_k),
+                        .rules = &rules,
+                        .salt = label_of(call.sent_under)};
+  if (request.of_evaluation()) {
+    const bool greedy = is_greedy(request.sampling, static_cast<std::int32_t>(call.first));
+    generate.temperature = greedy ? 0 : request.sampling.temperature;
+    generate.top_p = greedy ? 1 : request.sampling.top_p;
+    generate.top_k = greedy ? 0 : request.sampling.top_k;
+    generate.min_p = 0;
+  }
+  ask(number, config.dialect->generate(generate), config.request_timeout);
+}
+
+void ServedEngine::State::take_arrived() {
+  for (Arrived& one : inbox->with([](auto& waiting) { return std::exchange(waiting, {}); }))
+    if (one.call == kPushCall)
+      phase_answered(one.response);
+    else
+      held.push_back(std::move(one));
+  // Tokens of a version may come before the server has said that it goes on with it (EV-2).
+  if (update || failed) return;
+  for (const Arrived& one : std::exchange(held, {}))
+    if (!failed) answered(one.call, one.response);
+}
+
+Result<std::vector<messages::Trajectory>> ServedEngine::State::read(
+    const OpenCall& call, const Result<http::HttpResponse>& response) const {
+  if (!response) return response.error();
+  const Request& request = call.work->request;
+  if (const auto fine = succeeded({.target = "its request for completions"}, *response); !fine)
+    return fine.error();
+  const auto answer = config.dialect->read_generated(response->body);
+  if (!answer) return answer.error();
+  return trajectories_of(*answer,
+                         {.id = call.id,
+                          .prompt_tokens = std::ssize(request.prompt_tokens),
+                          .n = call.n,
+                          .sent_under = call.sent_under,
+                          .keeps_kv = config.engine.kv_on_update == KvOnUpdate::kKeep,
+                          .needs_logprobs = !request.of_evaluation()},
+                         {.stop = rules,
+                          .tokenizer = *model.tokenizer,
+                          .vocabulary = static_cast<std::int32_t>(model.config.vocab_size),
+                          .versions = labels});
+}
+
+void ServedEngine::State::answered(std::uint64_t number,
+                                   const Result<http::HttpResponse>& response) {
+  const auto found = calls.find(number);
+  if (found == calls.end()) return;
+  auto trajectories = read(found->second, response);
+  if (!trajectories) return ask_again(number, trajectories.error());
+  OpenWork& work = *found->second.work;
+  for (std::size_t i = 0; i < trajectories->size(); ++i) {
+    counts.generation_tokens += (*trajectories)[i].tokens.size();
+    work.trajectories[found->second.first + i] = std::move((*trajectories)[i]);
+  }
+  if (found->second.first == 0) counts.prompt_tokens += work.request.prompt_tokens.size();
+  if (--work.calls_left == 0) finish(work);
+  calls.erase(found);
+}
+
+// The call gets another number, so that an answer to the former one, which may still come, is not
+// heard (EV-1).
+void ServedEngine::State::ask_again(std::uint64_t number, const Error& why) {
+  auto node = calls.extract(number);
+  OpenCall& call = node.mapped();
+  log::warn("event=ask_failed request={} asks={} error=\"{}\"", call.id, call.asks, why.message);
+  if (call.asks >= kAsksMax)
+    return fail(
+        {why.code,
+         "the server failed one request " + std::to_string(call.asks) + " times: " + why.message,
+         why.where, why.help});
+  if (why.code == ErrorCode::kTimedOut)
+    server.ask(config.dialect->abort(call.id), kAbortTimeout, [](const auto&) {});
+  call.waits = true;
+  call.due = clock() + kPauseMin * (1 << (call.asks - 1));
+  node.key() = ++call_last;
+  calls.insert(std::move(node));
+}
+
+void ServedEngine::State::finish(OpenWork& work) {
+  queue.ended(work.request);
+  answers.complete(std::move(work.request), std::move(work.trajectories));
+}
+
+void ServedEngine::State::drive_update() {
+  if (!update) return;
+  if (const auto phase = update->push.next()) {
+    update->call = config.dialect->push(*phase, update->facts);
+    ask(kPushCall, update->call, config.update_timeout);
+  }
+}
+
+void ServedEngine::State::phase_answered(const Result<http::HttpResponse>& response) {
+  if (!update) return;
+  const Result<void> fine =
+      response ? succeeded(update->call, *response) : Result<void>(response.error());
+  if (fine) {
+    update->push.succeeded();
+  } else {
+    log::warn("event=push_failed route={} error=\"{}\"", update->call.target, fine.error().message);
+    update->push.failed(fine.error());
+  }
+  if (const auto& failure = update->push.failure()) return fail(*failure);
+  if (!update->push.done()) return drive_update();
+  server.withdraw();
+  update.reset();
+  installed = queue.version();
+  if (calls.empty())  // no token of an older version can come any more
+    std::erase_if(labels, [&](const auto& label) { return label.second < *queue.version(); });
+}
+
+void ServedEngine::State::cancel(const std::function<bool(const Request&)>& which) {
+  queue.remove(which);
+  std::vector<std::shared_ptr<OpenWork>> cancelled;
+  std::erase_if(calls, [&](const auto& entry) {
+    const OpenCall& call = entry.second;
+    if (!which(call.work->request)) return false;
+    if (std::ranges::find(cancelled, call.work) == cancelled.end()) cancelled.push_back(call.work);
+    if (!call.waits) server.ask(config.dialect->abort(call.id), kAbortTimeout, [](const auto&) {});
+    return true;
+  });
+  for (const auto& work : cancelled) queue.ended(work->request);
+}
+
+void ServedEngine::State::fail(Error error) {
+  if (std::exchange(failed, true)) return;
+  cancel([](const Request&) { return true; });
+  answers.forget_evaluations();
+  answers.fail(std::move(error));
+}
+
+std::int64_t ServedEngine::State::running() const {
+  std::int64_t sequences = 0;
+  for (const auto& [number, call] : calls) sequences += call.n;
+  return sequences;
+}
+
+ServedEngine::ServedEngine(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+ServedEngine::~ServedEngine() {
+  if (state_->update) state_->server.withdraw();
+}
+
+Result<std::unique_ptr<ServedEngine>> ServedEngine::make(ServedModel model, ServedConfig config,
+                                                         ServerLink server,
+                                                         std::function<Time()> clock) {
+  CHECK(config.dialect != nullptr && config.engine.args.max_num_seqs > 0);
+  Result<StopRules> rules = make_stop_rules(config.engine, model.config);
+  if (!rules) return rules.error();
+  WorkQueue queue(config.engine.partial_rollout, evaluation_seqs(config.engine));
+  return std::unique_ptr<ServedEngine>(
+      new ServedEngine(std::unique_ptr<State>(new State{.model = std::move(model),
+                                                        .config = std::move(config),
+                                                        .server = std::move(server),
+                                                        .clock = std::move(clock),
+                                                        .rules = *std::move(rules),
+                                                        .queue = std::move(queue),
+                                                        .answers = {},
+                                                        .calls = {},
+                                                        .update = {}})));
+}
+
+void ServedEngine::submit(messages::GroupWork work) {
+  Request request = request_of(std::move(work));
+  if (encode_prompt(request, *state_->model.tokenizer, state_->config.engine, state_->answers))
+    state_->queue.push(std::move(request));
+}
+
+void ServedEngine::submit(messages::Evaluate evaluation) {
+  state_->answers.open(std::move(evaluation), [this](Request request) {
+    if (encode_prompt(request, *state_->model.tokenizer, state_->config.engine, state_->answers))
+      state_->queue.push(std::move(request));
+  });
+}
+
+void ServedEngine::cancel(std::span<const GroupId> groups) { state_->cancel(is_of(groups)); }
+
+void ServedEngine::cancel_evaluations() {
+  state_->cancel([](const Request& request) { return request.of_evaluation(); });
+  state_->answers.forget_evaluations();
+}
+
+void ServedEngine::cancel_all() {
+  state_->cancel([](const Request&) { return true; });
+  state_->answers.forget_evaluations();
+}
+
+bool ServedEngine::can_step() const {
+  if (state_->failed) return false;
+  return state_->update || !state_->calls.empty() || state_->queue.next() != nullptr;
+}
+
+Duration ServedEngine::step() {
+  CHECK(can_step());
+  state_->take_arrived();
+  if (const auto why = state_->server.ended(); why && !state_->failed)
+    state_->fail({ErrorCode::kFailed, "the engine's server " + *why, "rollout.engine",
+                  "its last lines are in this rollout's log"});
+  if (state_->failed) return {};
+  state_->drive_update();
+  if (!state_->update) {
+    state_->start_requests();
+    state_->send_due();
+  }
+  return can_step() ? kLookEvery : Duration{};
+}
+
+std::vector<EngineEvent> ServedEngine::poll() { return state_->answers.take(); }
+
+EngineStats ServedEngine::stats() const {
+  EngineStats stats{.generation_tokens = state_->counts.generation_tokens,
+                    .prompt_tokens = state_->counts.prompt_tokens};
+  stats.sequences_running = static_cast<std::int32_t>(state_->running());
+  stats.sequences_waiting = static_cast<std::int32_t>(state_->queue.sequences());
+  return stats;
+}
+
+TokenCounts ServedEngine::tokens() const { return state_->counts; }
+
+std::optional<PolicyVersion> ServedEngine::version() const { return state_->installed; }
+
+std::optional<PolicyVersion> ServedEngine::wants(const VersionOffer& offer) {
+  return state_->queue.wants(offer);
+}
+
+Result<std::span<std::byte>> ServedEngine::weight_sink() {
+  device::Buffer& sink = state_->sink;
+  if (sink.size() == 0) {
+    auto made =
+        device::Buffer::allocate(state_->config.manifest.bytes_total, "the weights that arrive",
+                                 device::staging_memory(device::DeviceKind::kCpu));
+    if (!made) return made.error();
+    sink = *std::move(made);
+  }
+  return std::span(sink.data(), sink.size());
+}
+
+void ServedEngine::begin_update(PolicyVersion version) { state_->queue.begin_update(version); }
+
+bool ServedEngine::may_finish_update() const {
+  return !state_->update && state_->queue.may_finish_update();
+}
+
+Duration ServedEngine::finish_update(std::span<const std::byte> arena) {
+  CHECK(may_finish_update());
+  // The queue changes at once, and starts nothing before the server has: a request for the version
+  // before may come meanwhile, and waits for that version.
+  const PolicyVersion version = state_->queue.finish_update();
+  PushFacts facts = state_->server.offer(arena);
+  facts.label = state_->label_of(version);
+  facts.manifest = &state_->config.manifest;
+  facts.recompute = state_->config.engine.kv_on_update == KvOnUpdate::kRecompute;
+  state_->labels[facts.label] = version;
+  state_->update.emplace(Update{WeightPush(state_->config.dialect->phases(state_->config.transfer)),
+                                std::move(facts), ServerCall{}});
+  state_->drive_update();
+  return {};
+}
+
+bool ServedEngine::installing() const { return state_->update.has_value(); }
+
+void ServedEngine::version_gone(PolicyVersion version) {
+  refuse_pinned(state_->queue, version, state_->answers);
+}
+
+}  // namespace tandem::rollout

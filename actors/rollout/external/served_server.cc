@@ -1,0 +1,157 @@
+#include "actors/rollout/external/served_server.h"
+
+#include <unistd.h>
+
+#include <utility>
+
+#include "actors/rollout/external/server_plugin.h"
+#include "actors/rollout/external/server_process.h"
+#include "runtime/base/log.h"
+#include "runtime/http/http_client.h"
+#include "runtime/link/free_port.h"
+#include "runtime/link/io_thread.h"
+#include "runtime/weights/tensor_feed.h"
+
+namespace tandem::rollout {
+namespace {
+
+constexpr Duration kLook = std::chrono::milliseconds(500);  // between looks at a starting server
+constexpr Duration kCallTimeout = std::chrono::seconds(30);
+
+// Everything that a server needs while it is driven. Members end in the reverse order: the requests
+// first, the thread that serves the child's pipes last.
+struct Parts {
+  Dialect const* dialect = nullptr;
+  link::Endpoint at;
+  std::string prefix;  // of each route, without a slash at its end: the path of the url
+  std::unique_ptr<link::IoThread> io;
+  std::unique_ptr<ServerProcess> process;
+  std::unique_ptr<weights::TensorFeed> feed;
+  std::unique_ptr<http::HttpRequests> requests;
+  device::Manifest manifest;
+
+  void ask(const ServerCall& call, Duration timeout, ServerLink::Done done) const;
+  PushFacts offer(std::span<const std::byte> arena) const;
+};
+
+void Parts::ask(const ServerCall& call, Duration timeout, ServerLink::Done done) const {
+  const http::Url url{at, prefix + call.target};
+  if (call.method == CallMethod::kGet)
+    return requests->get(url, timeout, {}, http::kHttpResponseBytesMax, std::move(done));
+  http::HttpHeaders headers;
+  if (!call.body.empty()) headers["content-type"] = "application/json";
+  requests->post(url, call.body, timeout, headers, http::kHttpResponseBytesMax, std::move(done));
+}
+
+PushFacts Parts::offer(std::span<const std::byte> arena) const {
+  std::vector<std::span<const std::byte>> tensors;
+  for (const device::ParameterSpec& parameter : manifest.parameters)
+    tensors.push_back(arena.subspan(parameter.offset_bytes, parameter.bytes));
+  feed->serve(std::move(tensors));
+  return {.feed = feed->endpoint(), .feed_token = feed->token()};
+}
+
+Error named(const ServerSpec& spec, ErrorCode code, std::string message, std::string help) {
+  return {code, std::string(spelling(spec.dialect->name)) + ": " + std::move(message),
+          spec.url.empty() ? "rollout.engine" : spec.url, std::move(help)};
+}
+
+Result<void> start(const ServerSpec& spec, Parts& parts) {
+  const auto port = link::free_port();
+  if (!port) return port.error();
+  parts.at = {.host = link::kLoopback, .port = *port};
+  LaunchSpec launch = spec.launch;
+  launch.port = *port;
+  node::ChildProgram program;
+  program.argv = spec.command.empty() ? spec.dialect->program(spec.python) : spec.command;
+  for (std::string& argument : spec.dialect->arguments(launch))
+    program.argv.push_back(std::move(argument));
+  program.argv.insert(program.argv.end(), spec.args.begin(), spec.args.end());
+  auto added = spec.dialect->environment(launch);
+  if (const auto placed = place_plugin(spec.plugin_folder, spec.env, added); !placed)
+    return placed.error();
+  program.env = server_environment(environ, added);
+  log::info("event=engine_starts program={} port={}", program.argv.front(), *port);
+  parts.io = std::make_unique<link::IoThread>("engine");
+  auto process = ServerProcess::start(program, node::process_spawner(*parts.io));
+  if (!process)
+    return named(spec,
+                 process.error().code == ErrorCode::kOutOfMemory ? ErrorCode::kOutOfMemory
+                                                                 : ErrorCode::kInvalid,
+                 process.error().message,
+                 "install it, or name its program in rollout.engine.command, or the interpreter "
+                 "of its environment in rollout.engine.python");
+  parts.process = *std::move(process);
+  return {};
+}
+
+// Whether it answers /health with 200, by the deadline.
+Result<void> await_health(const ServerSpec& spec, const Parts& parts) {
+  const Time deadline = steady_now() + spec.startup_timeout;
+  std::string last = "nothing listens there";
+  for (;;) {
+    if (const auto why = parts.process ? parts.process->ended() : std::nullopt)
+      return named(spec, ErrorCode::kFailed, "its server " + *why,
+                   "look at this rollout's log for all that it said");
+    if (steady_now() >= deadline)
+      return named(spec, ErrorCode::kTimedOut, "its server was not ready in time (" + last + ")",
+                   spec.url.empty() ? "look at this rollout's log, or raise "
+                                      "rollout.engine.startup_timeout_s"
+                                    : "is the address right, and does the server run?");
+    if (!http::await_server(parts.at, kLook)) continue;
+    const auto health = http::http_get(parts.at, parts.prefix + "/health", kCallTimeout);
+    if (health && health->status == 200) return {};
+    last =
+        health ? "its /health answers " + std::to_string(health->status) : health.error().message;
+  }
+}
+
+// A route that exists answers a GET with anything but 404; one for POST alone with 405.
+Result<void> check_routes(const ServerSpec& spec, const Parts& parts) {
+  for (const NeededRoute& route : spec.dialect->routes) {
+    const std::string target(route.target);
+    const auto answer = http::http_get(parts.at, parts.prefix + target, kCallTimeout);
+    if (!answer) return named(spec, answer.error().code, answer.error().message, "");
+    if (answer->status == 404)
+      return named(spec, ErrorCode::kInvalid, "its server has no route " + target,
+                   std::string(route.remedy));
+  }
+  return {};
+}
+
+Result<void> attach(const ServerSpec& spec, Parts& parts) {
+  auto url = http::parse_url(spec.url);
+  if (!url) return url.error();
+  parts.at = std::move(url->server);
+  parts.prefix = std::move(url->target);
+  while (parts.prefix.ends_with('/')) parts.prefix.pop_back();
+  return {};
+}
+
+}  // namespace
+
+Result<ServerLink> open_server(ServerSpec spec) {
+  auto parts = std::make_shared<Parts>();
+  parts->dialect = spec.dialect;
+  parts->manifest = spec.manifest;
+  auto feed = weights::TensorFeed::listen();
+  if (!feed) return feed.error();
+  parts->feed = *std::move(feed);
+  parts->requests = std::make_unique<http::HttpRequests>();
+  const auto opened = spec.url.empty() ? start(spec, *parts) : attach(spec, *parts);
+  if (!opened) return opened.error();
+  if (const auto ready = await_health(spec, *parts); !ready) return ready.error();
+  if (const auto fine = check_routes(spec, *parts); !fine) return fine.error();
+  log::info("event=engine_ready engine={} at={}", spelling(spec.dialect->name),
+            to_string(parts->at));
+  return ServerLink{
+      .ask = [parts](const ServerCall& call, Duration timeout,
+                     ServerLink::Done done) { parts->ask(call, timeout, std::move(done)); },
+      .ended = [parts]() -> std::optional<std::string> {
+        return parts->process ? parts->process->ended() : std::nullopt;
+      },
+      .offer = [parts](std::span<const std::byte> arena) { return parts->offer(arena); },
+      .withdraw = [parts] { parts->feed->stop(); }};
+}
+
+}  // namespace tandem::rollout

@@ -1,0 +1,56 @@
+// Reads the JSON of a server's answer, every field checked for its type. The first fault is kept,
+// and reading goes on with empty values: a dialect reads straight on, and whoever asked gets the
+// fault.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/base/json.h"
+#include "runtime/base/result.h"
+
+namespace tandem::rollout {
+
+// An object of the answer. One thread; it borrows the document.
+class JsonReader {
+ public:
+  JsonReader(const nlohmann::json& object, std::string path, std::optional<std::string>& fault)
+      : object_(object), path_(std::move(path)), fault_(fault) {}
+
+  std::string text(const char* field);
+  std::int64_t integer(const char* field);
+  double number(const char* field);  // finite
+  bool flag(const char* field);
+  std::vector<std::int32_t> integers(const char* field);
+  // `read` gets the object of this name.
+  void object(const std::string& field, const std::function<void(JsonReader&)>& read);
+  // `read` gets each entry of the list of this name, null entries as empty objects.
+  void each(const char* field, const std::function<void(JsonReader&)>& read);
+  void wrong(const std::string& field, const std::string& why);
+
+ private:
+  const nlohmann::json& at(const std::string& field) const;  // null where there is none
+
+  const nlohmann::json& object_;
+  const std::string path_;  // of this object: "choices[0]."
+  std::optional<std::string>& fault_;
+};
+
+// The error of an answer that is not as `fault` demands, with the answer's beginning.
+Error garbage(const std::string& body, const std::string& fault);
+
+template <class T, class Read>
+Result<T> read_server_json(const std::string& body, const Read& read) {
+  const nlohmann::json document = parse_json(body);
+  if (!document.is_object()) return garbage(body, "it is not a JSON object");
+  std::optional<std::string> fault;
+  JsonReader root(document, "", fault);
+  T value = read(root);
+  if (fault) return garbage(body, *fault);
+  return value;
+}
+
+}  // namespace tandem::rollout

@@ -1,0 +1,38 @@
+#include "actors/rollout/external/server_plugin.h"
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "runtime/base/file.h"
+
+namespace tandem::rollout {
+
+extern const char* const kVllmPlugin;  // written by CMake from tandem_vllm.py
+
+Result<void> place_plugin(const std::string& folder,
+                          const std::map<std::string, std::string>& users,
+                          std::map<std::string, std::string>& added) {
+  // Python finds an entry point by the folder of a distribution.
+  const std::filesystem::path in(folder), distribution = in / "tandem_vllm-1.dist-info";
+  std::error_code failed;
+  std::filesystem::create_directories(distribution, failed);
+  if (failed)
+    return Error{ErrorCode::kFailed, "cannot make the folder: " + failed.message(), folder};
+  for (const auto& [file, content] :
+       {std::pair(in / "tandem_vllm.py", kVllmPlugin),
+        std::pair(distribution / "METADATA",
+                  "Metadata-Version: 2.1\nName: tandem-vllm\nVersion: 1\n"),
+        std::pair(distribution / "entry_points.txt",
+                  "[vllm.general_plugins]\ntandem_tcp = tandem_vllm:register\n")})
+    if (const auto written = write_file_atomic(file, content); !written) return written.error();
+  const auto users_path = users.find("PYTHONPATH");
+  const char* const inherited = std::getenv("PYTHONPATH");
+  const std::string rest = users_path != users.end() ? users_path->second
+                           : inherited               ? inherited
+                                                     : "";
+  for (const auto& [name, value] : users) added[name] = value;
+  added["PYTHONPATH"] = rest.empty() ? folder : folder + ":" + rest;
+  return {};
+}
+
+}  // namespace tandem::rollout

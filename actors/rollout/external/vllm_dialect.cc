@@ -1,0 +1,251 @@
+// vLLM's server, from version 0.30 on: token ids in and out by /inference/v1/generate, and the
+// four-phase weight transfer of its routes for reinforcement learning (docs of vLLM, "Weight
+// transfer"; bodies as recorded from 0.32).
+//
+// A pause with mode=keep freezes what runs. Prefix caches are not emptied by an update: each
+// request carries the version's label as its cache_salt, so that no prefix of another version is
+// found. With clear_cache=true frozen requests compute their keys and values anew.
+//
+// What was seen on the real server and is kept here: an update that breaks off leaves weights that
+// end the server at its next forward pass, so that it stays paused until a whole push has come
+// (weight_push.h); a second start is refused until the first was finished (kAbandon).
+#include <array>
+#include <optional>
+#include <utility>
+
+#include "actors/rollout/external/dialect.h"
+#include "actors/rollout/external/server_json.h"
+#include "runtime/base/check.h"
+
+namespace tandem::rollout {
+namespace {
+
+using nlohmann::json;
+
+// Puts its own name before the id of a request.
+constexpr std::string_view kIdPrefix = "generate-tokens-";
+// Children of a request draw with seed + index, which must not overflow 63 bits.
+constexpr std::uint64_t kSeedMask = (std::uint64_t{1} << 62) - 1;
+
+constexpr auto kRoutes = std::to_array<NeededRoute>(
+    {{"/inference/v1/generate", "start it with --enable-scale-out (vLLM 0.30 or later)"},
+     {"/is_paused", "set VLLM_SERVER_DEV_MODE=1 in its environment"},
+     {"/start_weight_update",
+      "start it with --weight-transfer-config, and VLLM_SERVER_DEV_MODE=1 in its environment"}});
+
+constexpr auto kPhases = std::to_array<PushPhase>(
+    {PushPhase::kPause, PushPhase::kAbandon, PushPhase::kConnect, PushPhase::kStart,
+     PushPhase::kSend, PushPhase::kFinish, PushPhase::kResume});
+
+std::vector<std::string> program(const std::string& python) {
+  if (python.empty()) return {"vllm", "serve"};
+  return {python, "-m", "vllm.entrypoints.cli.main", "serve"};
+}
+
+std::vector<std::string> arguments(const LaunchSpec& spec) {
+  const auto number = [](auto value) { return std::to_string(value); };
+  std::vector<std::string> arguments{
+      spec.model,
+      "--host",
+      link::kLoopback,
+      "--port",
+      number(spec.port),
+      "--served-model-name",
+      "tandem",
+      "--load-format",
+      "dummy",
+      "--dtype",
+      spec.dtype,
+      "--max-model-len",
+      number(spec.positions_max),
+      "--max-num-seqs",
+      number(spec.max_num_seqs),
+      "--max-num-batched-tokens",
+      number(std::max<std::int64_t>(spec.max_num_batched_tokens, spec.positions_max)),
+      "--enable-scale-out",
+      "--disable-uvicorn-access-log",
+
+      "--logprobs-mode",
+      "processed_logprobs",
+      "--weight-transfer-config",
+      R"({"backend":"tandem_tcp"})"};
+  if (spec.on_cpu)
+    arguments.push_back("--enforce-eager");
+  else
+    arguments.insert(arguments.end(),
+                     {"--gpu-memory-utilization", number(spec.gpu_memory_utilization)});
+  return arguments;
+}
+
+std::map<std::string, std::string> environment(const LaunchSpec&) {
+  return {{"VLLM_SERVER_DEV_MODE", "1"}, {"VLLM_NO_USAGE_STATS", "1"}, {"HF_HUB_OFFLINE", "1"}};
+}
+
+ServerCall generate(const GenerateCall& call) {
+  json sampling{{"n", call.n},
+                {"max_tokens", call.rules->tokens_max},
+                {"min_tokens", call.rules->tokens_min},
+                {"temperature", call.temperature},
+                {"top_p", call.top_p},
+                {"top_k", call.top_k},
+                {"min_p", call.min_p},
+                {"seed", call.seed & kSeedMask},
+                {"logprobs", 1},
+                {"stop_token_ids", call.rules->stop_tokens},
+                {"detokenize", !call.rules->stop.empty()}};
+  if (!call.rules->stop.empty()) sampling["stop"] = call.rules->stop;
+  return {.target = "/inference/v1/generate",
+          .body = dump_json({{"request_id", call.id},
+                             {"token_ids", call.prompt},
+                             {"sampling_params", std::move(sampling)},
+                             {"cache_salt", call.salt}})};
+}
+
+std::optional<ServedEnd> end_of(const std::string& reason) {
+  if (reason == "stop") return ServedEnd::kStop;
+  if (reason == "length") return ServedEnd::kLength;
+  if (reason == "abort") return ServedEnd::kAborted;
+  return {};
+}
+
+ServedCompletion completion_of(JsonReader& choice) {
+  ServedCompletion completion;
+  completion.tokens = choice.integers("token_ids");
+  const std::string reason = choice.text("finish_reason");
+  if (const auto end = end_of(reason))
+    completion.end = *end;
+  else
+    choice.wrong("finish_reason", "`" + reason + "` is none that Tandem knows");
+  choice.object("logprobs", [&](JsonReader& logprobs) {
+    logprobs.each("content", [&](JsonReader& token) {
+      const std::size_t at = completion.logprobs.size();
+      if (at < completion.tokens.size() && token.integer("token_id") != completion.tokens[at])
+        token.wrong("token_id", "it differs from token_ids");
+      completion.logprobs.push_back(static_cast<float>(token.number("logprob")));
+    });
+  });
+  choice.each("weight_versions", [&](JsonReader& span) {
+    completion.versions.push_back({.label = span.text("version"),
+                                   .begin = static_cast<std::int32_t>(span.integer("start")),
+                                   .end = static_cast<std::int32_t>(span.integer("end"))});
+  });
+  return completion;
+}
+
+Result<ServedAnswer> read_generated(const std::string& body) {
+  return read_server_json<ServedAnswer>(body, [](JsonReader& root) {
+    ServedAnswer answer{.id = root.text("request_id")};
+    if (answer.id.starts_with(kIdPrefix)) answer.id.erase(0, kIdPrefix.size());
+    root.object("usage",
+                [&](JsonReader& usage) { answer.prompt_tokens = usage.integer("prompt_tokens"); });
+    root.each("choices", [&](JsonReader& choice) {
+      if (choice.integer("index") != std::ssize(answer.completions))
+        choice.wrong("index", "the choices are not in order");
+      answer.completions.push_back(completion_of(choice));
+    });
+    return answer;
+  });
+}
+
+ServerCall abort_request(const std::string& id) {
+  return {.target = "/inference/v1/abort_requests",
+          .body = dump_json({{"request_ids", {std::string(kIdPrefix) + id}}})};
+}
+
+ServerCall score(std::span<const std::int32_t> tokens) {
+  return {.target = "/inference/v1/generate",
+          .body = dump_json({{"token_ids", tokens},
+                             {"sampling_params",
+                              {{"max_tokens", 1}, {"temperature", 0}, {"prompt_logprobs", 0}}}})};
+}
+
+Result<std::vector<float>> read_scores(const std::string& body,
+                                       std::span<const std::int32_t> tokens) {
+  return read_server_json<std::vector<float>>(body, [&](JsonReader& root) {
+    std::vector<float> scores;
+    std::size_t at = 0;
+    root.each("prompt_logprobs", [&](JsonReader& entry) {
+      if (at > 0 && at < tokens.size())
+        entry.object(std::to_string(tokens[at]), [&](JsonReader& token) {
+          scores.push_back(static_cast<float>(token.number("logprob")));
+        });
+      ++at;
+    });
+    if (at != tokens.size()) root.wrong("prompt_logprobs", "it has another length than the prompt");
+    return scores;
+  });
+}
+
+// As torch spells it.
+const char* dtype_name(device::DType dtype) {
+  switch (dtype) {
+    case device::DType::kF32:
+      return "float32";
+    case device::DType::kBF16:
+      return "bfloat16";
+    default:
+      break;
+  }
+  CHECK(false);  // parameters are published in no other type
+  return "";
+}
+
+json update_info(const device::Manifest& manifest) {
+  json names = json::array(), dtypes = json::array(), shapes = json::array();
+  for (const device::ParameterSpec& spec : manifest.parameters) {
+    names.push_back(spec.name);
+    dtypes.push_back(dtype_name(spec.dtype));
+    shapes.push_back(spec.shape);
+  }
+  return {{"names", names}, {"dtype_names", dtypes}, {"shapes", shapes}};
+}
+
+ServerCall push(PushPhase phase, const PushFacts& facts) {
+  switch (phase) {
+    case PushPhase::kPause:
+      return {.target = std::string("/pause?mode=keep&clear_cache=") +
+                        (facts.recompute ? "true" : "false")};
+    case PushPhase::kAbandon:
+      return {.target = "/finish_weight_update"};
+    case PushPhase::kConnect:
+      return {.target = "/init_weight_transfer_engine",
+              .body = dump_json({{"init_info",
+                                  {{"host", facts.feed.host},
+                                   {"port", facts.feed.port},
+                                   {"token", facts.feed_token}}}})};
+    case PushPhase::kStart:
+      return {.target = "/start_weight_update"};
+    case PushPhase::kSend:
+      return {.target = "/update_weights",
+              .body = dump_json({{"update_info", update_info(*facts.manifest)}})};
+    case PushPhase::kFinish:
+      return {.target = "/finish_weight_update",
+              .body = dump_json({{"weight_version", facts.label}})};
+    case PushPhase::kResume:
+      return {.target = "/resume"};
+  }
+  CHECK(false);
+  return {};
+}
+
+std::span<const PushPhase> phases(WeightTransfer) { return kPhases; }
+
+}  // namespace
+
+const Dialect& vllm_dialect() {
+  static constexpr Dialect kDialect{.name = EngineName::kVllm,
+                                    .program = program,
+                                    .arguments = arguments,
+                                    .environment = environment,
+                                    .routes = kRoutes,
+                                    .generate = generate,
+                                    .read_generated = read_generated,
+                                    .abort = abort_request,
+                                    .score = score,
+                                    .read_scores = read_scores,
+                                    .phases = phases,
+                                    .push = push};
+  return kDialect;
+}
+
+}  // namespace tandem::rollout

@@ -1,0 +1,371 @@
+// A server that speaks as vLLM 0.32 does to whoever drives it for reinforcement learning, with a
+// tiny model inside (fake_model.h): the routes, bodies, refusals and deaths that were recorded from
+// the real one. It refuses arguments that vLLM does not have, lacks the routes for which it was not
+// started, and ends as vLLM does where an update is wrong.
+//
+// With --fault NAME it has one fault, once: the first time that it meets its place, or the
+// --fault-at-th time. --fault-once FILE: only where FILE is not there; it is made then.
+//
+//   die             the process ends when a request for completions comes
+//   error           such a request is answered with 500
+//   garbage         … with a text that is no JSON
+//   other-answer    … with the answer of another request
+//   stall           … never
+//   logprob         one log-probability is NaN
+//   foreign-label   tokens are told to be of weights that nobody pushed
+//   break-update    the transfer of weights breaks off in the middle, with 500
+//   die-in-update   the process ends in the middle of a transfer
+//   stall-update    the transfer is never answered
+//   no-pause        a pause is answered with 500
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "actors/model/parameters.h"
+#include "runtime/base/json.h"
+#include "runtime/http/http_server.h"
+#include "tests/actors/rollout/external/fake_model.h"
+#include "tests/runtime/weights/feed_reader.h"
+
+namespace tandem::rollout {
+namespace {
+
+using http::HttpAnswer;
+using http::HttpLater;
+using http::HttpRequest;
+using http::HttpResponse;
+using nlohmann::json;
+
+struct Options {
+  std::string model;
+  std::map<std::string, std::string> values;
+  std::set<std::string> flags;
+};
+
+constexpr const char* kValues[] = {"--host",
+                                   "--port",
+                                   "--served-model-name",
+                                   "--load-format",
+                                   "--dtype",
+                                   "--max-model-len",
+                                   "--max-num-seqs",
+                                   "--max-num-batched-tokens",
+                                   "--logprobs-mode",
+                                   "--weight-transfer-config",
+                                   "--gpu-memory-utilization",
+                                   "--tensor-parallel-size",
+                                   "--uvicorn-log-level",
+                                   "--fault",
+                                   "--fault-at",
+                                   "--fault-once"};
+constexpr const char* kFlags[] = {"--enable-scale-out", "--enforce-eager",
+                                  "--disable-uvicorn-access-log"};
+
+[[noreturn]] void stop(int code, const std::string& why) {
+  std::fprintf(stderr, "vllm: error: %s\n", why.c_str());
+  std::fflush(nullptr);
+  std::_Exit(code);
+}
+
+Options options_of(const std::vector<std::string>& words) {
+  Options options;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    if (std::ranges::find(kFlags, word) != std::end(kFlags)) {
+      options.flags.insert(word);
+    } else if (std::ranges::find(kValues, word) != std::end(kValues)) {
+      if (++i == words.size()) stop(2, "argument " + word + ": expected one argument");
+      options.values[word] = words[i];
+    } else if (word.starts_with("-") || !options.model.empty()) {
+      stop(2, "unrecognized arguments: " + word);
+    } else {
+      options.model = word;
+    }
+  }
+  return options;
+}
+
+HttpResponse answer(const json& body) { return {.body = dump_json(body)}; }
+HttpResponse refusal(int status, const std::string& message) {
+  return {.status = status,
+          .body = dump_json(
+              {{"error",
+                {{"message", message}, {"type", "Error"}, {"param", nullptr}, {"code", status}}}})};
+}
+HttpResponse worker_failed(const std::string& why) {
+  return refusal(500, "Call to collective_rpc method failed: Worker failed with error '" + why +
+                          "', please check the stack trace above for the root cause");
+}
+
+class FakeVllm {
+ public:
+  FakeVllm(Options options, model::ModelInfo info)
+      : options_(std::move(options)),
+        dev_(std::getenv("VLLM_SERVER_DEV_MODE") != nullptr),
+        model_(std::move(info), std::stol(value("--max-num-seqs", "256"))),
+        manifest_(model::published_manifest(model_.info().config)) {
+    fault_left_ = std::stoi(value("--fault-at", "1"));
+  }
+
+  HttpAnswer handle(const HttpRequest& request) {
+    const std::string route = request.target.substr(0, request.target.find('?'));
+    if (route == "/health") return HttpResponse{};
+    if (route == "/version") return answer({{"version", "0.32.0"}});
+    if (route == "/v1/models")
+      return answer({{"object", "list"},
+                     {"data",
+                      {{{"id", value("--served-model-name", options_.model)},
+                        {"root", options_.model},
+                        {"max_model_len", positions()}}}}});
+    const bool generation = route.starts_with("/inference/v1/");
+    if (generation ? !options_.flags.contains("--enable-scale-out") : !dev_)
+      return refusal(404, "Not Found");
+    if (route == "/is_paused") return answer({{"is_paused", model_.paused()}});
+    if (!posts_.contains(route)) return refusal(404, "Not Found");
+    if (request.method != "POST") return refusal(405, "Method Not Allowed");
+    const json body = request.body.empty() ? json::object() : parse_json(request.body);
+    if (!body.is_object()) return refusal(400, "the body is not a JSON object");
+    if (route == "/inference/v1/generate") return generate(body);
+    if (route == "/inference/v1/abort_requests") return abort(body);
+    return control(route, request, body);
+  }
+
+ private:
+  std::string value(const std::string& option, const std::string& otherwise) const {
+    const auto found = options_.values.find(option);
+    return found == options_.values.end() ? otherwise : found->second;
+  }
+  std::int64_t positions() const { return std::stol(value("--max-model-len", "128")); }
+
+  // Whether the fault `name` happens now.
+  bool fault(const std::string& name) {
+    if (value("--fault", "") != name) return false;
+    const std::string once = value("--fault-once", "");
+    if (!once.empty() && std::ifstream(once).good()) return false;
+    if (fault_left_-- != 1) return false;
+    if (!once.empty()) std::ofstream(once) << name;
+    return true;
+  }
+
+  HttpAnswer generate(const json& body) {
+    // The real one ends at its first forward pass with weights that are not whole, paused or not.
+    if (fault("die")) stop(1, "EngineCore encountered a fatal error");
+    if (poisoned_ && !model_.paused())
+      stop(1, "Tensor on device meta is not on the expected device");
+    if (fault("error")) return refusal(500, "EngineCore encountered an issue");
+    if (fault("garbage")) return HttpResponse{.body = "<html>Bad Gateway</html>"};
+    if (fault("stall")) return HttpLater{.start = [](auto respond) { static auto kept = respond; }};
+    FakeRequest request;
+    request.id = "generate-tokens-" + body.value("request_id", "none");
+    request.prompt = body.value("token_ids", std::vector<std::int32_t>{});
+    const json sampling = body.value("sampling_params", json::object());
+    request.n = sampling.value("n", 1);
+    request.seed = sampling.value("seed", std::uint64_t{0});
+    request.temperature = sampling.value("temperature", 1.0);
+    request.top_p = sampling.value("top_p", 1.0);
+    request.top_k = sampling.value("top_k", 0);
+    request.min_p = sampling.value("min_p", 0.0);
+    request.min_tokens = sampling.value("min_tokens", 0);
+    request.max_tokens = sampling.value("max_tokens", 16);
+    request.stop_token_ids = sampling.value("stop_token_ids", std::vector<std::int64_t>{});
+    request.stop = sampling.value("stop", std::vector<std::string>{});
+    if (!sampling.contains("logprobs")) return refusal(400, "this fake wants log-probabilities");
+    if (request.temperature == 0 && request.n > 1)
+      return refusal(
+          400, "n must be 1 when using greedy sampling, got " + std::to_string(request.n) + ".");
+    const auto length = std::ssize(request.prompt) + request.max_tokens;
+    if (request.prompt.empty() || length > positions())
+      return refusal(400, "This model's maximum context length is " + std::to_string(positions()) +
+                              " tokens. However, you requested " + std::to_string(length) +
+                              " tokens");
+    const Broken broken{
+        .id = fault("other-answer"), .logprob = fault("logprob"), .label = fault("foreign-label")};
+    return HttpLater{.start = [this, request, broken](auto respond) {
+      const auto why = model_.generate(request, [=](const auto& completions) {
+        respond(generated(request, completions, broken));
+      });
+      if (why) respond(refusal(400, *why));
+    }};
+  }
+
+  struct Broken {
+    bool id = false, logprob = false, label = false;
+  };
+  static HttpResponse generated(const FakeRequest& request,
+                                const std::optional<std::vector<ServedCompletion>>& completions,
+                                const Broken& broken) {
+    json choices = json::array();
+    for (std::int32_t i = 0; i < request.n; ++i) {
+      const ServedCompletion none{.end = ServedEnd::kAborted};
+      choices.push_back(
+          choice_of(completions ? (*completions)[static_cast<std::size_t>(i)] : none, i, broken));
+    }
+    return answer({{"request_id", broken.id ? "generate-tokens-x" : request.id},
+                   {"prompt_token_ids", nullptr},
+                   {"output_mode", "tokens"},
+                   {"usage", {{"prompt_tokens", request.prompt.size()}}},
+                   {"choices", choices}});
+  }
+  static json choice_of(const ServedCompletion& completion, std::int32_t index,
+                        const Broken& broken) {
+    json content = json::array(), versions = json::array();
+    for (std::size_t t = 0; t < completion.tokens.size(); ++t) {
+      const json entry{
+          {"token_id", completion.tokens[t]},
+          {"logprob", broken.logprob && t == 0 ? json() : json(completion.logprobs[t])},
+          {"rank", 1}};
+      json with_top = entry;
+      with_top["top_logprobs"] = {entry};
+      content.push_back(with_top);
+    }
+    for (const LabelSpan& span : completion.versions)
+      versions.push_back({{"version", broken.label ? "somebody-7" : span.label},
+                          {"start", span.begin},
+                          {"end", span.end}});
+    const char* const ends[] = {"stop", "length", "abort"};
+    return {{"index", index},
+            {"finish_reason", ends[static_cast<int>(completion.end)]},
+            {"stop_reason", nullptr},
+            {"token_ids", completion.tokens},
+            {"weight_versions", versions},
+            {"logprobs", {{"content", content}}}};
+  }
+
+  HttpAnswer abort(const json& body) {
+    for (const json& id : body.value("request_ids", json::array()))
+      model_.abort(id.get<std::string>());
+    return HttpResponse{};
+  }
+
+  HttpAnswer control(const std::string& route, const HttpRequest& request, const json& body) {
+    if (route == "/pause") {
+      if (fault("no-pause")) return refusal(500, "pause failed");
+      const auto mode = request.query.find("mode");
+      if (mode == request.query.end() || mode->second != "keep")
+        return refusal(400, "this fake keeps what runs in every pause");
+      model_.pause();
+      return answer({{"status", "paused"}});
+    }
+    if (route == "/resume") {
+      if (poisoned_ && model_.busy()) stop(1, "EngineCore encountered a fatal error");
+      model_.resume();
+      return answer({{"status", "resumed"}});
+    }
+    if (route == "/init_weight_transfer_engine") {
+      const json info = body.value("init_info", json::object());
+      const std::lock_guard lock(mutex_);
+      feed_ = {info.value("host", ""), info.value("port", std::uint16_t{0}),
+               info.value("token", "")};
+      return answer({{"message", "Weight transfer initialized"}});
+    }
+    if (route == "/start_weight_update") return begin();
+    if (route == "/update_weights") return receive(body.value("update_info", json::object()));
+    return finish(body);
+  }
+
+  HttpAnswer begin() {
+    const std::lock_guard lock(mutex_);
+    if (active_)
+      return worker_failed(
+          "start_weight_update called while a weight update is already active. "
+          "Call finish_weight_update first.");
+    if (!model_.paused() && model_.busy()) stop(1, "EngineCore encountered a fatal error");
+    active_ = poisoned_ = true;  // layers wait for their tensors from here on
+    arrived_.clear();
+    return answer({{"message", "Weight update started"}});
+  }
+
+  HttpAnswer receive(const json& info) {
+    const std::lock_guard lock(mutex_);
+    if (!active_) return worker_failed("update_weights called without start_weight_update.");
+    if (fault("stall-update"))
+      return HttpLater{.start = [](auto respond) { static auto kept = respond; }};
+    std::vector<std::byte> arena(manifest_.bytes_total);
+    std::vector<std::span<std::byte>> tensors;
+    const json names = info.value("names", json::array());
+    const json shapes = info.value("shapes", json::array());
+    const json dtypes = info.value("dtype_names", json::array());
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      const auto* spec = manifest_.find(names[i].get<std::string>());
+      if (!spec || shapes.at(i) != json(spec->shape) || dtypes.at(i) != "float32")
+        return broken("the model has no parameter " + names[i].dump() + " of this shape and type");
+      tensors.push_back(std::span(arena).subspan(spec->offset_bytes, spec->bytes));
+    }
+    const std::size_t breaks_at = fault("break-update") || fault("die-in-update") ? 1 : 0;
+    if (const auto why = weights::read_feed(feed_, tensors, breaks_at)) {
+      if (value("--fault", "") == "die-in-update") stop(1, "killed in the middle of an update");
+      return broken(*why);
+    }
+    arrived_ = std::move(arena);
+    return answer({{"message", "Weights updated"}});
+  }
+  HttpAnswer broken(const std::string& why) {
+    active_ = false;
+    return worker_failed(why);
+  }
+
+  HttpAnswer finish(const json& body) {
+    const std::lock_guard lock(mutex_);
+    if (!active_)
+      return worker_failed("finish_weight_update called without a matching start_weight_update.");
+    active_ = false;
+    if (arrived_.empty()) return answer({{"message", "Weight update finished"}});
+    poisoned_ = false;
+    model_.update(arrived_, body.value("weight_version", model_.label()));
+    return answer({{"message", "Weight update finished"}});
+  }
+
+  const Options options_;
+  const bool dev_;
+  FakeModel model_;
+  const device::Manifest manifest_;
+  const std::set<std::string> posts_{"/inference/v1/generate",
+                                     "/inference/v1/abort_requests",
+                                     "/pause",
+                                     "/resume",
+                                     "/init_weight_transfer_engine",
+                                     "/start_weight_update",
+                                     "/update_weights",
+                                     "/finish_weight_update"};
+  std::atomic<int> fault_left_{1};
+  std::mutex mutex_;  // guards what follows
+  weights::FeedAddress feed_;
+  bool active_ = false;
+  std::vector<std::byte> arrived_;
+  std::atomic<bool> poisoned_{false};  // the weights are not whole
+};
+
+int serve(Options options) {
+  const auto found = options.values.find("--fault");
+  if (found != options.values.end() && found->second == "at-start")
+    stop(1, "ValueError: Free memory on device is less than desired GPU memory utilization");
+  auto info = model::load_model_info(options.model);
+  if (!info) stop(1, info.error().message);
+  const auto port = static_cast<std::uint16_t>(std::stoi(options.values["--port"]));
+  const std::string host = options.values["--host"];
+  FakeVllm fake(std::move(options), *std::move(info));
+  auto server = http::HttpServer::listen(
+      {.host = host, .port = port}, {.body_bytes_max = 16 << 20, .connections_max = 4096},
+      [&fake](const HttpRequest& request) { return fake.handle(request); });
+  if (!server) stop(1, server.error().message);
+  std::printf("INFO: Application startup complete.\n");
+  std::fflush(stdout);
+  for (;;) pause();  // until a signal
+}
+
+}  // namespace
+}  // namespace tandem::rollout
+
+int main(int argc, char** argv) {
+  return tandem::rollout::serve(
+      tandem::rollout::options_of(std::vector<std::string>(argv + 1, argv + argc)));
+}

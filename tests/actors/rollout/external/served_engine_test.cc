@@ -1,0 +1,389 @@
+// An engine and a server of another process: fake_vllm, which has a model of ours inside, so that
+// its log-probabilities are the learner's to the bit. Each fault of the server is one that a real
+// one was seen to have.
+//
+// Tests actors/rollout/external/served_engine.h, served_server.h, vllm_dialect.cc.
+#include "actors/rollout/external/served_engine.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "actors/rollout/external/served_server.h"
+#include "runtime/base/file.h"
+#include "runtime/http/http_server.h"
+#include "tests/actors/rollout/engine_builder.h"
+
+namespace tandem::rollout {
+namespace {
+
+using namespace std::chrono_literals;
+namespace fs = std::filesystem;
+
+constexpr Duration kPatience = 60s;  // ends a hang, measures nothing
+
+ServerSpec server_spec(const TinyModel& model, std::vector<std::string> args = {}) {
+  return {.dialect = &vllm_dialect(),
+          .command = {TANDEM_FAKE_VLLM},
+          .args = std::move(args),
+          .launch = {.model = TANDEM_SOURCE_DIR "/configs/models/arithmetic",
+                     .dtype = "float32",
+                     .positions_max = 128,
+                     .max_num_seqs = 32,
+                     .max_num_batched_tokens = 256,
+                     .on_cpu = true},
+          .plugin_folder = testing::TempDir() + "/plugin-" + std::to_string(getpid()),
+          .startup_timeout = kPatience,
+          .manifest = model.weights(kV0).manifest()};
+}
+
+constexpr int kVersions = 8;
+
+struct Served {
+  TinyModel model{kVersions};
+  EngineConfig config = tiny_engine_config();
+  Duration timeout = kPatience;
+  std::unique_ptr<ServedEngine> engine;
+  Payloads payloads;
+  std::vector<EvaluationDone> evaluated;
+  std::optional<Error> failure;
+  int unservable = 0;
+
+  explicit Served(std::vector<std::string> args = {}, bool installed = true,
+                  Duration call_timeout = kPatience)
+      : timeout(call_timeout) {
+    auto link = open_server(server_spec(model, std::move(args)));
+    EXPECT_TRUE(link) << link.error().message;
+    auto made = ServedEngine::make({model.config(), model.shared_tokenizer()},
+                                   {.engine = config,
+                                    .dialect = &vllm_dialect(),
+                                    .label_prefix = "us",
+                                    .manifest = model.weights(kV0).manifest(),
+                                    .request_timeout = timeout,
+                                    .update_timeout = timeout},
+                                   *std::move(link));
+    EXPECT_TRUE(made);
+    engine = *std::move(made);
+    if (installed) update(kV0);
+  }
+
+  void gather() {
+    for (EngineEvent& event : engine->poll()) {
+      if (auto* payload = std::get_if<messages::GroupPayload>(&event))
+        EXPECT_TRUE(payloads.emplace(payload->group, std::move(*payload)).second) << "EV-1, EN-2";
+      else if (auto* done = std::get_if<EvaluationDone>(&event))
+        evaluated.push_back(std::move(*done));
+      else if (auto* failed = std::get_if<EngineFailed>(&event))
+        failure = failed->error;
+      else
+        ++unservable;
+    }
+  }
+  // Steps until the condition holds, the engine fails, or there is nothing left to do.
+  void run_until(const std::function<bool()>& condition) {
+    const Time deadline = steady_now() + kPatience;
+    while (!condition() && !failure && engine->can_step()) {
+      ASSERT_LT(steady_now(), deadline) << "it hangs";
+      engine->step();
+      gather();
+      std::this_thread::yield();
+    }
+    gather();
+  }
+  void run() {
+    run_until([] { return false; });
+  }
+  void update(PolicyVersion version) {
+    engine->begin_update(version);
+    run_until([&] { return engine->may_finish_update(); });
+    ASSERT_TRUE(engine->may_finish_update());
+    engine->finish_update(model.weights(version).bytes());
+    EXPECT_NE(engine->version(), version) << "EV-2: it is pushed in steps";
+    run_until([&] { return !engine->installing(); });
+    if (failure) return;
+    EXPECT_EQ(engine->version(), version);
+  }
+  void submit_all() {
+    for (std::size_t i = 0; i < kPrompts.size(); ++i) engine->submit(group_work(i, kPrompts[i]));
+  }
+  // Every completion that one version made has the learner's log-probabilities of it.
+  void expect_right() const {
+    EXPECT_EQ(payloads.size(), kPrompts.size());
+    std::size_t tokens = 0;
+    for (const auto& [id, payload] : payloads) {
+      EXPECT_EQ(payload.prompt, kPrompts[id.value]);
+      EXPECT_EQ(payload.trajectories.size(), 4u);
+      for (const messages::Trajectory& t : payload.trajectories) {
+        if (t.versions.size() != 1 || t.oldest != t.versions[0].version) continue;
+        tokens += t.tokens.size();
+        EXPECT_EQ(t.logprobs, learner_logprobs({}, model, t.versions[0].version, payload, t, 1.0f));
+        EXPECT_EQ(t.text, model.tokenizer().decode(t.tokens, model::SpecialTokens::kSkip));
+      }
+    }
+    EXPECT_GT(tokens, 20u) << "the comparison needs something to compare";
+  }
+};
+
+TEST(ServedEngine, SamplesWithTheLearnersLogprobsWhateverVersionIsInstalled) {
+  Served served;
+  served.submit_all();
+  served.run();
+  served.expect_right();
+  EXPECT_FALSE(served.failure);
+  EXPECT_EQ(served.engine->stats().sequences_running, 0);
+  const Payloads first = std::move(served.payloads);
+  served.payloads.clear();
+  served.update(kV2);
+  served.submit_all();
+  served.run();
+  served.expect_right();
+  EXPECT_EQ(served.payloads.at(GroupId{0}).trajectories[0].versions[0].version, kV2);
+  EXPECT_NE(served.payloads.at(GroupId{2}).trajectories[0].tokens,
+            first.at(GroupId{2}).trajectories[0].tokens);
+}
+
+TEST(ServedEngine, CompletionsOfAGroupDifferAndFollowFromItsSeed) {
+  Served served;
+  served.submit_all();
+  served.run();
+  Served again;
+  again.submit_all();
+  again.run();
+  bool differ = false;
+  for (const auto& [id, payload] : served.payloads) {
+    expect_same(payload, again.payloads.at(id), "group " + std::to_string(id.value));
+    differ = differ || payload.trajectories[0].tokens != payload.trajectories[1].tokens;
+  }
+  EXPECT_TRUE(differ);
+}
+
+TEST(ServedEngine, AnUpdateGoesIntoWhatRuns_EN3_EV2) {
+  // The server runs six sequences at a time, so that others run when the first group is whole.
+  Served served({"--max-num-seqs", "6"});
+  bool mixed = false;
+  for (int version = 1; version < kVersions && !mixed; ++version) {
+    served.payloads.clear();
+    served.submit_all();
+    served.run_until([&] { return !served.payloads.empty(); });
+    served.update(PolicyVersion{version});
+    served.run();
+    for (const auto& [id, payload] : served.payloads)
+      for (const messages::Trajectory& t : payload.trajectories) {
+        mixed = mixed || t.versions.size() > 1;
+        EXPECT_LE(t.oldest, t.versions.front().version) << "EN-3";
+      }
+  }
+  EXPECT_TRUE(mixed) << "no update met a request that ran";
+  EXPECT_FALSE(served.failure);
+}
+
+TEST(ServedEngine, EvaluatesGreedilyAndBySampling) {
+  Served served;
+  messages::Evaluate evaluation{.evaluation = messages::EvaluationId{1},
+                                .version = kV0,
+                                .sampling = {.n = 2, .temperature = 1, .greedy = true}};
+  for (std::int32_t i = 0; i < 3; ++i)
+    evaluation.prompts.push_back({.index = i, .prompt = kPrompts[0], .seed = 5});
+  served.engine->submit(std::move(evaluation));
+  served.run();
+  ASSERT_EQ(served.evaluated.size(), 1u);
+  ASSERT_EQ(served.evaluated[0].completions.size(), 9u);
+  std::map<std::int32_t, std::vector<std::string>> by_sample;
+  for (const auto& completion : served.evaluated[0].completions)
+    by_sample[completion.sample].push_back(completion.text);
+  for (const auto& [sample, texts] : by_sample)
+    EXPECT_EQ(texts, std::vector<std::string>(3, texts[0])) << "one seed, one text";
+}
+
+TEST(ServedEngine, AnEvaluationOfTheVersionBeforeMayComeWhileItIsReplaced) {
+  Served served;
+  served.engine->begin_update(kV1);
+  served.engine->finish_update(served.model.weights(kV1).bytes());
+  served.engine->submit(messages::Evaluate{.evaluation = messages::EvaluationId{1},
+                                           .version = kV0,
+                                           .prompts = {{.index = 0, .prompt = kPrompts[0]}}});
+  served.run_until([&] { return !served.engine->installing(); });
+  EXPECT_EQ(served.engine->version(), kV1);
+  EXPECT_EQ(served.engine->wants({.newest = kV1, .oldest_retained = kV0}), kV0);
+  served.update(kV0);
+  served.run();
+  EXPECT_EQ(served.evaluated.size(), 1u);
+}
+
+TEST(ServedEngine, APromptThatIsTooLongIsRefusedAlone) {
+  Served served;
+  served.engine->submit(group_work(9, std::string(100, '1')));
+  served.submit_all();
+  served.run();
+  EXPECT_EQ(served.unservable, 1);
+  served.expect_right();
+}
+
+TEST(ServedEngine, WhatIsCancelledIsNotHeard_EV1) {
+  Served served;
+  served.submit_all();
+  served.run_until([&] { return served.engine->stats().sequences_running > 0; });
+  const std::vector<GroupId> some{GroupId{1}, GroupId{3}};
+  served.engine->cancel(some);
+  served.run();
+  for (const GroupId group : some) EXPECT_FALSE(served.payloads.contains(group));
+  for (const auto& [id, payload] : served.payloads) EXPECT_EQ(payload.trajectories.size(), 4u);
+  served.engine->submit(group_work(1, kPrompts[1]));
+  served.run();
+  EXPECT_TRUE(served.payloads.contains(GroupId{1}));
+  served.engine->cancel_all();
+  EXPECT_FALSE(served.engine->can_step());
+}
+
+class OnceFaulty : public ::testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Faults, OnceFaulty,
+                         ::testing::Values("error", "garbage", "other-answer", "logprob",
+                                           "foreign-label", "stall"),
+                         [](const auto& test) {
+                           std::string name = test.param;
+                           std::erase(name, '-');
+                           return name;
+                         });
+
+TEST_P(OnceFaulty, ARequestThatFailsIsAskedAgain_EV3) {
+  const std::string fault = GetParam();
+  Served served({"--fault", fault, "--fault-at", "2"}, true, fault == "stall" ? 2s : kPatience);
+  served.submit_all();
+  served.run();
+  EXPECT_FALSE(served.failure) << served.failure->message;
+  served.expect_right();
+}
+
+TEST(ServedEngine, AServerThatFailsARequestAgainAndAgainFailsTheEngine_EV3) {
+  TinyModel model;
+  // A server that has all routes and answers each with nothing.
+  auto server = http::HttpServer::listen({}, {}, [](const http::HttpRequest& request) {
+    return http::HttpResponse{.body = request.method == "POST" ? "{}" : ""};
+  });
+  ASSERT_TRUE(server);
+  ServerSpec spec = server_spec(model);
+  spec.url = "http://" + to_string((*server)->endpoint());
+  auto link = open_server(std::move(spec));
+  ASSERT_TRUE(link) << link.error().message;
+  Time now = steady_now();
+  auto engine = *ServedEngine::make({model.config(), model.shared_tokenizer()},
+                                    {.engine = tiny_engine_config(),
+                                     .dialect = &vllm_dialect(),
+                                     .label_prefix = "us",
+                                     .manifest = model.weights(kV0).manifest()},
+                                    *std::move(link), [&now] { return now; });
+  engine->begin_update(kV0);
+  engine->finish_update(model.weights(kV0).bytes());
+  std::vector<EngineEvent> events;
+  engine->submit(group_work(1, kPrompts[0]));
+  const Time deadline = steady_now() + kPatience;
+  while (events.empty() && steady_now() < deadline) {
+    engine->step();
+    now = now + 1s;  // pauses between asks pass at once
+    events = engine->poll();
+    std::this_thread::yield();
+  }
+  ASSERT_EQ(events.size(), 1u);
+  const auto* failed = std::get_if<EngineFailed>(&events[0]);
+  ASSERT_NE(failed, nullptr);
+  EXPECT_NE(failed->error.message.find("4 times"), std::string::npos) << failed->error.message;
+  EXPECT_NE(failed->error.message.find("request_id"), std::string::npos) << failed->error.message;
+}
+
+TEST(ServedEngine, AServerThatDiesFailsTheEngineWithItsLastWords) {
+  Served served({"--fault", "die", "--fault-at", "2"});
+  served.submit_all();
+  served.run();
+  ASSERT_TRUE(served.failure);
+  for (const char* part : {"exited with code 1", "EngineCore encountered a fatal error"})
+    EXPECT_NE(served.failure->message.find(part), std::string::npos) << served.failure->message;
+  EXPECT_FALSE(served.engine->can_step());
+}
+
+TEST(ServedEngine, ATransferThatBreaksOffIsMadeOnceMore_WU1) {
+  Served served({"--fault", "break-update"});
+  EXPECT_FALSE(served.failure);
+  served.submit_all();
+  served.run();
+  EXPECT_FALSE(served.failure) << served.failure->message;
+  served.expect_right();
+}
+
+TEST(ServedEngine, ATransferThatIsNeverAnsweredIsMadeOnceMore) {
+  Served served({"--fault", "stall-update"}, true, 2s);
+  served.submit_all();
+  served.run();
+  EXPECT_FALSE(served.failure) << served.failure->message;
+  served.expect_right();
+}
+
+TEST(ServedEngine, AServerThatDiesInAnUpdateFailsTheEngine) {
+  Served served({"--fault", "die-in-update"}, false);
+  served.update(kV0);
+  ASSERT_TRUE(served.failure);
+  EXPECT_TRUE(served.engine->installing()) << "the version is never told of";
+}
+
+TEST(OpenServer, SaysWhatIsMissing) {
+  const TinyModel model;
+  const auto error_of_spec = [](ServerSpec spec) {
+    const auto opened = open_server(std::move(spec));
+    EXPECT_FALSE(opened);
+    return opened ? Error{} : opened.error();
+  };
+  const auto expect_in = [](const std::string& text, const char* part) {
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  };
+  ServerSpec absent = server_spec(model);
+  absent.command = {"/no/such/vllm"};
+  Error error = error_of_spec(absent);
+  expect_in(error.message, "/no/such/vllm");
+  expect_in(error.help, "rollout.engine.command");
+
+  error = error_of_spec(server_spec(model, {"--fault", "at-start"}));
+  expect_in(error.message, "exited with code 1");
+  expect_in(error.message, "Free memory on device");
+
+  error = error_of_spec(server_spec(model, {"--no-such-option"}));
+  expect_in(error.message, "unrecognized arguments: --no-such-option");
+
+  ServerSpec nobody = server_spec(model);
+  nobody.url = "http://127.0.0.1:9";  // the discard service, which nobody runs
+  nobody.startup_timeout = 1s;
+  error = error_of_spec(nobody);
+  expect_in(error.message, "not ready in time");
+  expect_in(error.help, "is the address right");
+
+  // A server of another kind: it is healthy, and has none of the routes.
+  auto other = http::HttpServer::listen({}, {}, [](const http::HttpRequest& request) {
+    return http::HttpResponse{.status = request.target == "/health" ? 200 : 404};
+  });
+  ASSERT_TRUE(other);
+  ServerSpec another = server_spec(model);
+  another.url = "http://" + to_string((*other)->endpoint());
+  error = error_of_spec(another);
+  expect_in(error.message, "/inference/v1/generate");
+  expect_in(error.help, "--enable-scale-out");
+}
+
+TEST(OpenServer, EndsWithItsLastLink) {
+  const TinyModel model;
+  pid_t server = 0;
+  {
+    auto link = open_server(server_spec(model));
+    ASSERT_TRUE(link);
+    EXPECT_FALSE(link->ended());
+    for (const auto& entry : fs::directory_iterator("/proc/self/task")) {
+      std::ifstream children(entry.path() / "children");
+      for (pid_t child = 0; children >> child;) server = child;
+    }
+    ASSERT_GT(server, 0);
+  }
+  EXPECT_FALSE(fs::exists("/proc/" + std::to_string(server)));
+}
+
+}  // namespace
+}  // namespace tandem::rollout

@@ -1,0 +1,126 @@
+// Jobs whose engine is a server: a fake of vLLM with the model of the quickstart inside, so that
+// log-probabilities are the learner's to the bit and every promise of a run can be asked for.
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <fstream>
+
+#include "runtime/link/free_port.h"
+#include "tests/e2e/cluster_driver.h"
+
+namespace tandem::e2e {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kEngineSteps = 12;
+
+Words served_job(const Words& args = {}, const Words& settings = {}) {
+  return small_job(kEngineSteps, Words{"rollout.name=vllm",
+                                       "rollout.engine.command=" + json{TANDEM_FAKE_VLLM}.dump(),
+                                       "rollout.engine.args=" + json(args).dump()} +
+                                     settings);
+}
+
+// A fault that the first server has, and the ones after it have not.
+Words once(const Home& home, const std::string& fault, int at) {
+  return {"--fault", fault, "--fault-at", std::to_string(at), "--fault-once", home.path() / "met"};
+}
+
+void expect_right(const Home& home, const json& result) {
+  EXPECT_LE(result["staleness"]["max"], 2);
+  EXPECT_EQ(result["logprob_diff"]["max_at_staleness_0"], 0.0) << "the server's are the learner's";
+  EXPECT_GT(result["logprob_diff"]["tokens_at_staleness_0"], 0);
+  EXPECT_EQ(result["ledger"]["trained"], kEngineSteps * kGroupsPerStep);
+  expect_ledger_balances(home.run_dir(kSmallId), result);
+}
+
+std::string rollout_logs(const Home& home) {
+  std::string text;
+  for (const auto& entry : std::filesystem::directory_iterator(home.run_dir(kSmallId) / "logs"))
+    if (entry.path().filename().string().starts_with("rollout")) {
+      std::ifstream file(entry.path());
+      text.append(std::istreambuf_iterator<char>(file), {});
+    }
+  return text;
+}
+
+TEST(Engines, AServerOfVllmTrainsAsTheNativeEngineDoes) {
+  const Home home;
+  const json result = home.train(kSmallId, served_job());
+  expect_right(home, result);
+  EXPECT_GT(result["eval"]["final"], result["eval"]["before"]);
+  const std::string logs = rollout_logs(home);
+  EXPECT_NE(logs.find("event=engine_ready engine=vllm"), std::string::npos) << logs;
+  EXPECT_NE(logs.find("INFO: Application startup complete."), std::string::npos)
+      << "the server's lines are in the rollout's log";
+  home.expect_nothing_left();
+}
+
+TEST(Engines, AServerThatDiesCostsARestartAndNoSample) {
+  const Home home;
+  const json result = home.train(kSmallId, served_job(once(home, "die", 60)));
+  expect_right(home, result);
+  EXPECT_NE(rollout_logs(home).find("EngineCore encountered a fatal error"), std::string::npos);
+}
+
+TEST(Engines, ATransferThatBreaksOffIsMadeAgainAndAServerThatDiesInOneIsReplaced) {
+  for (const char* fault : {"break-update", "die-in-update"}) {
+    const Home home;
+    const json result = home.train(kSmallId, served_job(once(home, fault, 4)));
+    expect_right(home, result);
+    EXPECT_NE(rollout_logs(home).find("event=push_failed"), std::string::npos) << fault;
+  }
+}
+
+TEST(Engines, AWrongAnswerIsAskedForAgain) {
+  const Home home;
+  const json result = home.train(kSmallId, served_job(once(home, "other-answer", 30)));
+  expect_right(home, result);
+  EXPECT_NE(rollout_logs(home).find("event=ask_failed"), std::string::npos);
+}
+
+TEST(Engines, AServerThatRunsAlreadyIsDrivenAndLeftAlone) {
+  const Home home;
+  const std::string port = std::to_string(*link::free_port());
+  const Words server{"env",
+                     "-u",
+                     "TANDEM_HOME",
+                     "VLLM_SERVER_DEV_MODE=1",
+                     TANDEM_FAKE_VLLM,
+                     TANDEM_SOURCE_DIR "/configs/models/arithmetic",
+                     "--host",
+                     "127.0.0.1",
+                     "--port",
+                     port,
+                     "--enable-scale-out",
+                     "--weight-transfer-config",
+                     R"({"backend":"tandem_tcp"})"};
+  Process process = home.start_program(server);
+  ASSERT_TRUE(process.said("Application startup complete"));
+  const json result = home.train(
+      kSmallId, small_job(kEngineSteps, {"rollout.name=vllm",
+                                         "rollout.engine.url=[http://127.0.0.1:" + port + "]"}));
+  expect_right(home, result);
+  EXPECT_FALSE(process.ended());
+}
+
+TEST(Engines, WhatIsWrongWithAServerIsSaidWithWhatToDo) {
+  const auto expect_said = [](const Words& settings, const Words& parts) {
+    const Home home;
+    const Finished failed =
+        home.run(Words{"run"} + small_job(2, Words{"rollout.name=vllm"} + settings));
+    EXPECT_NE(failed.code, 0);
+    for (const std::string& part : parts)
+      EXPECT_NE(failed.text().find(part), std::string::npos)
+          << "expected `" << part << "` in: " << failed.text();
+  };
+  expect_said({"rollout.engine.command=[/no/such/vllm]"},
+              {"/no/such/vllm", "rollout.engine.command"});
+  expect_said({"async.schedule=fixed_lag"}, {"repeats a run bit for bit"});
+  expect_said({"rollout.engine.url=[http://127.0.0.1:9]", "rollout.replicas=2"},
+              {"has 1 servers for 2 rollouts"});
+}
+
+}  // namespace
+}  // namespace tandem::e2e
