@@ -1,5 +1,6 @@
 // The door of the learner at an exchange.
 #include <algorithm>
+#include <cmath>
 
 #include "actors/doors/message_checks.h"
 #include "runtime/link/endpoint.h"
@@ -32,6 +33,13 @@ Result<void> check(const messages::Publication& publication, PolicyVersion versi
                std::to_string(publication.oldest_retained.value));
 }
 
+Result<void> check_probe(const std::vector<float>& probe) {
+  if (probe.size() > messages::kProbeMax ||
+      !std::ranges::all_of(probe, [](float logprob) { return std::isfinite(logprob); }))
+    return wrong("a probe of " + std::to_string(probe.size()) + " log-probabilities");
+  return {};
+}
+
 // Without an endpoint the source names its host alone; with one all fields are set.
 Result<void> check(const wire::WeightSource& source) {
   const bool serves = !source.endpoint.empty();
@@ -59,6 +67,7 @@ Result<void> check(const messages::LearnerBack& back) {
 }
 
 Result<void> check(const messages::Published& published) {
+  if (auto fits = check_probe(published.probe); !fits) return fits;
   return check(published.publication, published.publication.version);
 }
 
@@ -71,6 +80,7 @@ Result<void> check(const messages::WarmStartProgress& progress) {
 // The warm start makes version 0.
 Result<void> check(const messages::WarmStarted& started) {
   if (started.steps < 0) return wrong("WarmStarted: " + std::to_string(started.steps) + " steps");
+  if (auto fits = check_probe(started.probe); !fits) return fits;
   return check(started.publication, PolicyVersion{0});
 }
 
@@ -81,6 +91,7 @@ Result<void> check(const messages::StepCommitted& committed) {
   const auto& recorded_from = committed.report.recorded_from;
   if (recorded_from && !is_step(recorded_from->value))
     return wrong("StepCommitted: recorded from step " + std::to_string(recorded_from->value));
+  if (auto fits = check_probe(committed.probe); !fits) return fits;
   if (!committed.publication) return {};
   return check(*committed.publication, PolicyVersion{committed.step.value + 1});
 }

@@ -72,10 +72,11 @@ void meet_again(Turn& turn, const messages::LearnerUp& up) {
 }
 
 // Training begins: version 0, or that of the checkpoint, is published.
-void begin_training(Turn& turn, const ActorId& from, const messages::Publication& publication,
+template <class Message>
+void begin_training(Turn& turn, const Message& message,
                     std::optional<std::int32_t> warm_start_steps) {
-  turn.record(VersionPublished{from, publication, warm_start_steps});
-  note_publication(turn, publication);
+  turn.record(VersionPublished{message.from, message.publication, warm_start_steps});
+  note_publication(turn, message.publication, message.probe);
   turn.seen.statistics.running_since = turn.now;
 }
 
@@ -87,7 +88,7 @@ EvaluationKind kind_at_version_0(const RunView& view) {
 // them version 0.
 void begin_warm_start(Turn& turn, const messages::Published& published) {
   turn.record(VersionPublished{published.from, published.publication, {}});
-  note_publication(turn, published.publication);
+  note_publication(turn, published.publication, published.probe);
   if (turn.config.warm_start) {
     start_evaluation(turn, EvaluationKind::kBefore, kInitialWeights);
     enter(turn, RunStage::kWarmStart, "warm start");
@@ -100,7 +101,7 @@ void begin_warm_start(Turn& turn, const messages::Published& published) {
 // The learner has published again what it holds.
 void restore_versions(Turn& turn, const messages::Published& published) {
   turn.record(VersionsRestored{published.from, published.publication});
-  note_publication(turn, published.publication);
+  note_publication(turn, published.publication, published.probe);
   const VersionFacts& versions = turn.facts.versions;
   const PolicyVersion newest = published.publication.version;
   for (PolicyVersion version = oldest_needed(turn.view()); version <= newest; ++version.value)
@@ -156,7 +157,7 @@ void take(Turn& turn, const messages::Published& published) {
   if (turn.facts.stage != RunStage::kStarting) return restore_versions(turn, published);
   if (std::max(turn.facts.versions.published, publication.version) == kInitialWeights)
     return begin_warm_start(turn, published);
-  begin_training(turn, published.from, publication, {});
+  begin_training(turn, published, {});
   const PolicyVersion version = turn.facts.versions.published;
   if (version == PolicyVersion{0}) start_evaluation(turn, kind_at_version_0(turn.view()), version);
   const StepId done = turn.facts.flow.ledger.next_commit();
@@ -199,9 +200,11 @@ bool is_known(const RunFacts& facts, const messages::WarmStarted& started) {
 }
 
 void take(Turn& turn, const messages::WarmStarted& started) {
-  if (!is_learner(turn.facts, started.from) || is_known(turn.facts, started)) return;
+  if (!is_learner(turn.facts, started.from)) return;
+  if (is_known(turn.facts, started))
+    return note_probe(turn, started.publication.version, started.probe);
   if (const auto why = misfit(turn.view(), started)) return refuse(turn, started.from, *why);
-  begin_training(turn, started.from, started.publication, started.steps);
+  begin_training(turn, started, started.steps);
   note_totals(turn, started.publication);
   start_evaluation(turn, kind_at_version_0(turn.view()), turn.facts.versions.published);
   enter(

@@ -91,6 +91,9 @@ struct LearnerSeen {
   std::optional<WarmStartPoint> warm_start_first;
   Time warm_start_reported{};
   std::optional<wire::WeightSource> source;  // where the learner's publisher is reached
+  // The learner's log-probabilities of the probe under published versions. Not journalled: after
+  // the exchange's death the learner tells the newest one again.
+  std::map<PolicyVersion, std::vector<float>> probes;
   std::optional<RestoringRun> restoring;
   // The learner ends its step, saves and goes; it is let go then, or at this time (drain.h).
   std::optional<Time> drain_deadline;

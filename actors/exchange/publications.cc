@@ -31,8 +31,16 @@ void order_broadcasts(Turn& turn) {
   for (Broadcasts::News& news : groups->take_news()) turn.say(std::move(news.text), news.level);
 }
 
-void note_publication(Turn& turn, const messages::Publication& publication) {
+void note_probe(Turn& turn, PolicyVersion version, const std::vector<float>& probe) {
+  auto& probes = turn.seen.learner.probes;
+  probes.erase(probes.begin(), probes.lower_bound(turn.facts.versions.oldest_retained));
+  if (!probe.empty()) probes[version] = probe;
+}
+
+void note_publication(Turn& turn, const messages::Publication& publication,
+                      const std::vector<float>& probe) {
   turn.seen.statistics.add_publication(publication);
+  note_probe(turn, publication.version, probe);
   BroadcastsSeen& broadcasts = turn.seen.broadcasts;
   broadcasts.places.erase(broadcasts.places.begin(),
                           broadcasts.places.lower_bound(publication.oldest_retained));
@@ -139,6 +147,8 @@ void announce(Turn& turn, const ActorId& rollout, PolicyVersion version) {
   if (first) worker.announced_at = turn.now;
   if (const auto known = versions.checksums.find(version); known != versions.checksums.end())
     offer.checksum = known->second;
+  const auto& probes = turn.seen.learner.probes;
+  if (const auto probe = probes.find(version); probe != probes.end()) offer.probe = probe->second;
   const BroadcastsSeen& broadcasts = turn.seen.broadcasts;
   const auto place = broadcasts.places.find(version);
   if (first && version == versions.published && place != broadcasts.places.end() &&

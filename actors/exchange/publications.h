@@ -19,8 +19,11 @@ void take(Turn& turn, const messages::BroadcastEvents& event);
 
 // Sends what the broadcast groups want sent now.
 void order_broadcasts(Turn& turn);
-// Counts a publication, and keeps its place in a broadcast.
-void note_publication(Turn& turn, const messages::Publication& publication);
+// Counts a publication, and keeps its place in a broadcast and its probe.
+void note_publication(Turn& turn, const messages::Publication& publication,
+                      const std::vector<float>& probe);
+// Keeps the probe alone, of an answer that comes once more.
+void note_probe(Turn& turn, PolicyVersion version, const std::vector<float>& probe);
 // The learner's epochs ended with the learner. The versions that it had published are still
 // published, with the same content; those that its publisher has lost are published again.
 void end_broadcasts_of_learner(Turn& turn);

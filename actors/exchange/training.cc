@@ -221,7 +221,10 @@ void take(Turn& turn, const messages::StepCommitted& committed) {
   const LearnerFacts& learner = turn.facts.learner;
   const scheduler::Ledger& ledger = turn.facts.flow.ledger;
   if (!learner.who || learner.who->incarnation != committed.from.incarnation) return;
-  if (is_known(turn.facts, committed)) return;
+  if (is_known(turn.facts, committed)) {
+    if (committed.publication) note_probe(turn, committed.publication->version, committed.probe);
+    return;
+  }
   if (const auto why = misfit(turn.view(), committed)) return refuse(turn, committed.from, *why);
   const Incarnation sender = committed.from.incarnation;
   if (const auto refusal = ledger.refusal_of_commit(committed.step, sender)) {
@@ -244,7 +247,7 @@ void take(Turn& turn, const messages::StepCommitted& committed) {
                           .checksum = committed.checksum,
                           .groups = batch,
                           .publication = committed.publication});
-  if (committed.publication) note_publication(turn, *committed.publication);
+  if (committed.publication) note_publication(turn, *committed.publication, committed.probe);
   if (!repeated) after_commit(turn, committed, batch);
   // The next Decide asks for the checkpoint: by then it is known whether the figures of the step
   // were written.

@@ -24,6 +24,7 @@ struct EngineServerSpec {
   std::vector<std::string> url;  // servers that run already, one for each actor; empty: started
   double startup_timeout_s = 1200;
   double request_timeout_s = 600;
+  double logprob_tolerance = 0.1;
   WeightTransfer weight_transfer = WeightTransfer::kTcp;
 };
 

@@ -52,6 +52,7 @@ class FakeTrainer final : public Trainer {
   Result<std::optional<StepId>> restore() override;
   StepId step() const override { return step_; }
   std::span<const std::byte> weights() const override { return std::as_bytes(std::span(weights_)); }
+  std::vector<float> probe() const override { return {}; }
   Result<WarmStartSlice> warm_start() override;
   Result<TrainedStep> train(const TrainBatch& batch) override;
   std::optional<std::span<const std::byte>> older(PolicyVersion version) const override;

@@ -126,7 +126,7 @@ void LearnerActor::publish_from(actor::Context& cx, PolicyVersion version, Polic
           [=, this](actor::Context& then, const messages::Publication& publication) {
             if (!last) return publish_from(then, PolicyVersion{version.value + 1}, newest, retain);
             initial_due_ = false;
-            outbox_.send(then, messages::Published{config_.self, publication});
+            outbox_.send(then, messages::Published{config_.self, publication, trainer_->probe()});
           });
 }
 
@@ -164,8 +164,8 @@ void LearnerActor::finish_warm_start(actor::Context& cx, const WarmStartSlice& l
     restored_ = true;
     publish(then, PolicyVersion{0}, trainer_->weights(), kInitialWeights,
             [this, last](actor::Context& later, const messages::Publication& publication) {
-              warm_start_.ended =
-                  messages::WarmStarted{config_.self, last.step, publication, last.reached};
+              warm_start_.ended = messages::WarmStarted{config_.self, last.step, publication,
+                                                        last.reached, trainer_->probe()};
               outbox_.send(later, *warm_start_.ended);
               outbox_.send(later, *saved_);
             });
@@ -296,6 +296,7 @@ void LearnerActor::trained(actor::Context& cx, TrainedStep result) {
             messages::StepCommitted published = committed;
             published.report.seconds_publish = publication.seconds;
             published.publication = publication;
+            published.probe = trainer_->probe();
             commit(then, std::move(published));
           });
 }

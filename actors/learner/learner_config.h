@@ -239,10 +239,10 @@ struct TrainerConfig {
   // fixed lag this is K: its slots need these versions even after every process of the run has
   // died.
   std::int64_t older_versions = 0;
-  // How many published versions lie in the GPU's memory, beside the trainer's own memory. These two
-  // figures only count in trainer_setup.h.
+  // Published versions in the GPU's memory; this and the next only count in trainer_setup.h.
   std::int64_t versions_on_device = 0;
   std::size_t broadcast_bytes = 0;  // the GPU memory for broadcasts of the weights
+  std::int64_t probe_positions = 0;  // the longest probe() (actors/model/probe.h); 0: none
   // How long a rank waits for the others in one collective operation.
   Duration collective_timeout = std::chrono::seconds(60);
 };

@@ -127,6 +127,21 @@ LossPass::Score LossPass::score(const device::Stream& stream, const model::Weigh
   return score;
 }
 
+std::vector<float> LossPass::next_logprobs(const device::Stream& stream,
+                                           const model::Weights& policy,
+                                           std::span<const std::int32_t> tokens) {
+  std::vector<model::LogprobItem> items;
+  for (std::size_t row = 0; row + 1 < tokens.size(); ++row)
+    items.push_back({static_cast<std::int32_t>(row), tokens[row + 1]});
+  const kernels::Segment segment{.begin = 0, .len = static_cast<std::int32_t>(tokens.size())};
+  std::vector<float> logprobs(items.size());
+  decoder_.forward(stream, policy,
+                   {.tokens = tokens, .segments = std::span(&segment, 1), .items = items}, logprobs,
+                   {});
+  beat();
+  return logprobs;
+}
+
 LossPass::Hooks hooks_of(const MicroBatch& batch, const std::vector<MicroBatch>& all,
                          const LossPass::Hooks& hooks) {
   return {.needed = &batch == &all.front() ? hooks.needed : nullptr,

@@ -76,6 +76,10 @@ class LossPass {
     double tokens = 0;
   };
   Score score(const device::Stream& stream, const model::Weights& policy, const MicroBatch& batch);
+  // The log-probabilities of all tokens but the first one, each given those before it, at
+  // temperature 1.
+  std::vector<float> next_logprobs(const device::Stream& stream, const model::Weights& policy,
+                                   std::span<const std::int32_t> tokens);
 
  private:
   LossPass(const TrainerConfig& config, model::TrainDecoder decoder, std::function<void()> beat);

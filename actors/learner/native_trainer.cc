@@ -14,6 +14,7 @@
 #include "actors/learner/advantage.h"
 #include "actors/learner/lr_schedule.h"
 #include "actors/learner/step_report.h"
+#include "actors/model/probe.h"
 #include "runtime/base/check.h"
 #include "runtime/base/digest.h"
 #include "runtime/wire/codec.h"
@@ -64,6 +65,14 @@ void NativeTrainer::start_rl() {
   older_.clear();
   memory_.optimizer.reset(stream_);
   weights_.restart(stream_);
+  take_probe();
+}
+
+// At temperature 1, whatever the job samples with: servers score prompts so.
+void NativeTrainer::take_probe() {
+  if (config_.probe_positions == 0 || gang_.rank() > 0) return;
+  const auto tokens = model::probe_tokens(model_.vocab_size, config_.probe_positions);
+  probe_ = memory_.pass.next_logprobs(stream_, weights_.policy(), tokens);
 }
 
 // Zeroes the gradients, to which micro-batches add. Without shards the hooks returned are empty.
@@ -95,6 +104,7 @@ Result<void> NativeTrainer::settle_weights() {
 Result<void> NativeTrainer::publish() {
   if (auto settled = settle_weights(); !settled) return settled;
   weights_.publish(stream_);
+  take_probe();
   return {};
 }
 

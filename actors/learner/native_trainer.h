@@ -63,6 +63,7 @@ class NativeTrainer final : public Trainer {
   StepId step() const override { return step_; }
   // The whole arena that is published: that of the last step of RL, or of the start of RL.
   std::span<const std::byte> weights() const override { return weights_.published(); }
+  std::vector<float> probe() const override { return probe_; }
   Result<WarmStartSlice> warm_start() override;
   Result<TrainedStep> train(const TrainBatch& batch) override;
   std::optional<std::span<const std::byte>> older(PolicyVersion version) const override;
@@ -108,6 +109,7 @@ class NativeTrainer final : public Trainer {
   Result<void> fetch_moments(const Optimizer::HostMoments* to);
   Result<void> load_moments(const std::filesystem::path& directory, const TrainerState& state);
   void start_rl();
+  void take_probe();  // weights() have changed, and the policy has them
   void beat() const {
     if (beat_) beat_();
   }
@@ -120,6 +122,7 @@ class NativeTrainer final : public Trainer {
 
   Gang gang_;
   StepId step_{};
+  std::vector<float> probe_;  // of weights()
   const TrainerConfig config_;
   struct {
     std::vector<StepId> kept;     // by save(), besides the newest

@@ -46,6 +46,7 @@ Result<void> NativeTrainer::load(const std::filesystem::path& directory,
   memory_.optimizer.set_steps(state.optimizer_steps);
   skipped_ = state.skipped;
   weights_.loaded(stream_);
+  take_probe();
   return {};
 }
 

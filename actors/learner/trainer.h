@@ -66,6 +66,9 @@ class Trainer {
   // The whole arena of weights to publish. During a warm start these are still the weights before
   // it.
   virtual std::span<const std::byte> weights() const = 0;
+  // The log-probabilities of probe_tokens() under weights() (actors/model/probe.h); empty where the
+  // configuration asks for none.
+  virtual std::vector<float> probe() const = 0;
 
   // One optimizer step of the supervised warm start, and the measurement that falls due after it.
   // Where the job has no warm start, it is done at once, with 0 steps. It must not be called after

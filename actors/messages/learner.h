@@ -97,6 +97,7 @@ struct LearnerBack {
 TANDEM_WIRE(LearnerBack, from, step, training, source, warm_started)
 
 inline constexpr std::size_t kOfferedMax = 256;  // versions of one publisher
+inline constexpr std::size_t kProbeMax = 64;     // log-probabilities of a version's probe
 
 // A version that the publisher holds whole, so that rollouts can fetch it.
 struct Publication {
@@ -115,8 +116,11 @@ TANDEM_WIRE(Publication, version, oldest_retained, checksum, bytes, seconds, bro
 struct Published {
   ActorId from;
   Publication publication;
+  // The learner's log-probabilities of probe_tokens() under the version (actors/model/probe.h);
+  // empty where no engine asks for them.
+  std::vector<float> probe;
 };
-TANDEM_WIRE(Published, from, publication)
+TANDEM_WIRE(Published, from, publication, probe)
 
 // Sent a few times a second during the warm start, and left out while earlier events still wait.
 struct WarmStartProgress {
@@ -133,10 +137,11 @@ TANDEM_WIRE(WarmStartProgress, from, step, steps_max, loss, metric, steps_skippe
 struct WarmStarted {
   ActorId from;
   std::int32_t steps = 0;
-  Publication publication;  // version 0
-  bool reached = true;      // false: max_steps passed before `until` was met
+  Publication publication;   // version 0
+  bool reached = true;       // false: max_steps passed before `until` was met
+  std::vector<float> probe;  // as Published has it
 };
-TANDEM_WIRE(WarmStarted, from, steps, publication, reached)
+TANDEM_WIRE(WarmStarted, from, steps, publication, reached, probe)
 
 // The figures of training on one batch. With several updates a figure is their mean, or their
 // maximum where its name says so. Ratios and KL compare the current policy with the proximal one.
@@ -199,8 +204,9 @@ struct StepCommitted {
   std::uint64_t checksum = 0;
   std::optional<Publication> publication;  // empty: TrainStep::publish was false
   StepReport report;
+  std::vector<float> probe;  // as Published has it
 };
-TANDEM_WIRE(StepCommitted, from, step, checksum, publication, report)
+TANDEM_WIRE(StepCommitted, from, step, checksum, publication, report, probe)
 
 // The checkpoint is durable: a learner that dies can go on from it.
 struct CheckpointSaved {

@@ -83,8 +83,9 @@ struct NewVersion {
   // Set where the version also comes by a broadcast of an epoch that the receiver has joined.
   std::optional<wire::BroadcastPlace> broadcast;
   std::uint64_t checksum = 0;  // checksum64 of the version's arena
+  std::vector<float> probe;    // as the learner's messages have it; empty: not known
 };
-TANDEM_WIRE(NewVersion, version, oldest_retained, source, broadcast, checksum)
+TANDEM_WIRE(NewVersion, version, oldest_retained, source, broadcast, checksum, probe)
 
 // The rollout drops these groups unfinished, because it drains or the groups are cancelled. Their
 // leases are over. A group whose payload is being stored is still reported by Generated, so that

@@ -131,6 +131,11 @@ class Engine {
   // read when the call returns. An engine that fails meanwhile keeps on installing().
   virtual Duration finish_update(std::span<const std::byte> arena) = 0;
   virtual bool installing() const { return false; }
+  // The learner's log-probabilities of probe_tokens() under `version` (actors/model/probe.h), for
+  // an engine that has to find out what it computes with.
+  virtual void expect(PolicyVersion version, std::vector<float> probe) {
+    (void)version, (void)probe;
+  }
   // Says that `version` is no longer published: waiting work that is pinned to it becomes
   // unservable.
   virtual void version_gone(PolicyVersion version) = 0;

@@ -108,6 +108,7 @@ void RolloutActor::handle(actor::Context& cx, messages::NewVersion offer) {
   if (self_) note("update", cx.now());
   if (offer.source) weights_->look_at(*offer.source);
   if (offer.broadcast) weights_->expect(offer.version, offer.checksum, *offer.broadcast);
+  if (!offer.probe.empty()) engine_->expect(offer.version, std::move(offer.probe));
   offer_ = VersionOffer{offer.version, offer.oldest_retained};
   advance_later(cx, Duration{0});
 }

@@ -18,7 +18,9 @@ constexpr int kEngineSteps = 12;
 Words served_job(const Words& args = {}, const Words& settings = {}) {
   return small_job(kEngineSteps, Words{"rollout.name=vllm",
                                        "rollout.engine.command=" + json{TANDEM_FAKE_VLLM}.dump(),
-                                       "rollout.engine.args=" + json(args).dump()} +
+                                       "rollout.engine.args=" + json(args).dump(),
+                                       // The fake computes as the learner does.
+                                       "rollout.engine.logprob_tolerance=1e-6"} +
                                      settings);
 }
 
@@ -54,6 +56,7 @@ TEST(Engines, AServerOfVllmTrainsAsTheNativeEngineDoes) {
   EXPECT_NE(logs.find("event=engine_ready engine=vllm"), std::string::npos) << logs;
   EXPECT_NE(logs.find("INFO: Application startup complete."), std::string::npos)
       << "the server's lines are in the rollout's log";
+  EXPECT_EQ(logs.find("event=version_unproven"), std::string::npos) << "EV-4";
   home.expect_nothing_left();
 }
 
@@ -71,6 +74,15 @@ TEST(Engines, ATransferThatBreaksOffIsMadeAgainAndAServerThatDiesInOneIsReplaced
     expect_right(home, result);
     EXPECT_NE(rollout_logs(home).find("event=push_failed"), std::string::npos) << fault;
   }
+}
+
+// The labels of the server say that it has the version: only its log-probabilities tell.
+TEST(Engines, AVersionThatTheServerDoesNotComputeWithIsPushedAgain) {
+  const Home home;
+  const json result = home.train(kSmallId, served_job(once(home, "stale-update", 5)));
+  expect_right(home, result);
+  const std::string logs = rollout_logs(home);
+  EXPECT_NE(logs.find("event=push_failed phase=probe"), std::string::npos) << logs;
 }
 
 TEST(Engines, AWrongAnswerIsAskedForAgain) {

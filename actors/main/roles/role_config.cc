@@ -103,6 +103,7 @@ learner::TrainerConfig trainer_config(const job::JobSpec& job, const RunLocation
   config.nonfinite_steps_max = job.learner.max_nonfinite_steps;
   config.products = products_of(job.model);
   if (job.warm_start) config.warm_start = *job.warm_start;
+  if (job.rollout.name != job::EngineName::kNative) config.probe_positions = config.positions_max;
   config.checkpoints = {
       .directory = run.run_dir + "/checkpoints",
       .keep_max = job.learner.max_ckpt_to_keep,

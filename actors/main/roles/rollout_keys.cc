@@ -139,6 +139,13 @@ const Key kRolloutKeys[] = {
                     "again.",
      .range = above_to(0, kDayInSeconds),
      .unit = "seconds"},
+    {.path = "rollout.engine.logprob_tolerance",
+     .field = [](J& j) { return slot(j.rollout.engine.logprob_tolerance); },
+     .description = "How far a server's log-probabilities of a probe may be off the learner's on "
+                    "average, before a version counts as installed; raise it for quantised "
+                    "weights.",
+     .range = above_to(0, 100),
+     .unit = "nats"},
     {.path = "rollout.engine.weight_transfer",
      .field = [](J& j) { return slot(j.rollout.engine.weight_transfer); },
      .description = "How a version goes from a rollout to its server. `tcp`: the server reads it "

@@ -76,7 +76,8 @@ Result<std::unique_ptr<rollout::Engine>> make_served_engine(const messages::Star
        .manifest = std::move(info.manifest),
        .transfer = engine.weight_transfer,
        .request_timeout = duration_of(engine.request_timeout_s),
-       .update_timeout = duration_of(engine.request_timeout_s)},
+       .update_timeout = duration_of(engine.request_timeout_s),
+       .logprob_tolerance = engine.logprob_tolerance},
       *std::move(server));
   if (!made) return made.error();
   return std::unique_ptr<rollout::Engine>(*std::move(made));

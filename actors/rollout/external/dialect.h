@@ -53,8 +53,9 @@ struct PushFacts {
   const device::Manifest* manifest = nullptr;
   // True: requests that run compute their keys and values anew by the new version.
   bool recompute = false;
-  link::Endpoint feed;     // where a TensorFeed serves the version
-  std::string feed_token;  // and the word that it asks for
+  std::vector<std::int32_t> probe;  // the tokens that the server scores
+  link::Endpoint feed;              // where a TensorFeed serves the version
+  std::string feed_token;           // and the word that it asks for
 };
 
 // How a server is started.
@@ -87,8 +88,7 @@ struct Dialect {
   ServerCall (*generate)(const GenerateCall& call) = nullptr;
   Result<ServedAnswer> (*read_generated)(const std::string& body) = nullptr;
   ServerCall (*abort)(const std::string& id) = nullptr;
-  // Asks for the log-probabilities of a prompt's own tokens; none for the first one.
-  ServerCall (*score)(std::span<const std::int32_t> tokens) = nullptr;
+  // The log-probabilities of all tokens of the probe but the first one, in the answer to kProbe.
   Result<std::vector<float>> (*read_scores)(const std::string& body,
                                             std::span<const std::int32_t> tokens) = nullptr;
 

@@ -1,5 +1,6 @@
 #include "actors/rollout/external/served_answer.h"
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <utility>
@@ -98,9 +99,9 @@ Result<std::vector<messages::Trajectory>> trajectories_of(const ServedAnswer& an
   if (answer.id != asked.id)
     return unfit("it is for the request `" + visible(answer.id, Lines::kOne) + "`, not `" +
                  asked.id + "`");
-  if (answer.prompt_tokens != asked.prompt_tokens)
-    return unfit("it is for a prompt of " + text(answer.prompt_tokens) + " tokens, not " +
-                 text(asked.prompt_tokens));
+  if (!std::ranges::equal(answer.prompt, asked.prompt))
+    return unfit("it is for another prompt, of " + text(std::ssize(answer.prompt)) +
+                 " tokens, and not for the one of " + text(std::ssize(asked.prompt)));
   if (std::ssize(answer.completions) != asked.n)
     return unfit("it has " + text(std::ssize(answer.completions)) + " completions of " +
                  text(asked.n));

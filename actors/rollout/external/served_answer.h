@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -36,15 +37,15 @@ struct ServedCompletion {
 };
 
 struct ServedAnswer {
-  std::string id;                  // GenerateCall::id
-  std::int64_t prompt_tokens = 0;  // that the server counted
+  std::string id;                    // GenerateCall::id
+  std::vector<std::int32_t> prompt;  // that the server computed
   std::vector<ServedCompletion> completions;
 };
 
 // What was asked. Borrowed for the call.
 struct AskedCompletions {
   const std::string& id;
-  std::int64_t prompt_tokens = 0;
+  std::span<const std::int32_t> prompt;
   std::int32_t n = 1;
   PolicyVersion sent_under;  // the version that was installed when the request was sent
   // Running requests keep keys and values of the version that they began with.

@@ -10,7 +10,9 @@
 #include <map>
 #include <utility>
 
+#include "actors/model/probe.h"
 #include "actors/rollout/answers.h"
+#include "actors/rollout/external/probe_check.h"
 #include "actors/rollout/external/served_answer.h"
 #include "actors/rollout/work_queue.h"
 #include "runtime/base/check.h"
@@ -25,6 +27,7 @@ namespace {
 constexpr Duration kLookEvery = std::chrono::milliseconds(2);
 constexpr Duration kPauseMin = std::chrono::milliseconds(250);  // before the second ask; it doubles
 constexpr Duration kAbortTimeout = std::chrono::seconds(10);
+constexpr std::size_t kExpectedMax = 64;  // versions whose probes are kept
 
 // A request under way, with the completions that have come.
 struct OpenWork {
@@ -55,7 +58,10 @@ using Inbox = Guarded<std::vector<Arrived>>;
 struct Update {
   WeightPush push;
   PushFacts facts;
-  ServerCall call;  // the phase under way
+  PolicyVersion version;
+  PushPhase phase = PushPhase::kPause;  // under way, by `call`
+  ServerCall call = {};
+  int refuted = 0;  // probes that have failed
 };
 
 }  // namespace
@@ -76,6 +82,8 @@ struct ServedEngine::State {
   std::optional<PolicyVersion> installed = {};  // what the server computes with
   std::optional<Update> update;
   std::map<std::string, PolicyVersion> labels = {};  // of versions whose tokens may still come
+  std::vector<std::int32_t> probe;
+  std::map<PolicyVersion, std::vector<float>> expected = {};  // of the probe, by the learner
   bool failed = false;
   device::Buffer sink = {};
   TokenCounts counts = {};
@@ -94,6 +102,9 @@ struct ServedEngine::State {
   void finish(OpenWork& work);
   void drive_update();
   void phase_answered(const Result<http::HttpResponse>& response);
+  Result<void> outcome(const Result<http::HttpResponse>& response) const;
+  Result<void> check_probe(const std::string& body) const;
+  void finish_update();
   void cancel(const std::function<bool(const Request&)>& which);
   void fail(Error error);
   std::int64_t running() const;
@@ -184,7 +195,7 @@ Result<std::vector<messages::Trajectory>> ServedEngine::State::read(
   if (!answer) return answer.error();
   return trajectories_of(*answer,
                          {.id = call.id,
-                          .prompt_tokens = std::ssize(request.prompt_tokens),
+                          .prompt = request.prompt_tokens,
                           .n = call.n,
                           .sent_under = call.sent_under,
                           .keeps_kv = config.engine.kv_on_update == KvOnUpdate::kKeep,
@@ -238,26 +249,62 @@ void ServedEngine::State::finish(OpenWork& work) {
 void ServedEngine::State::drive_update() {
   if (!update) return;
   if (const auto phase = update->push.next()) {
+    update->phase = *phase;
     update->call = config.dialect->push(*phase, update->facts);
     ask(kPushCall, update->call, config.update_timeout);
   }
 }
 
+Result<void> ServedEngine::State::check_probe(const std::string& body) const {
+  const auto scores = config.dialect->read_scores(body, probe);
+  if (!scores) return scores.error();
+  const auto known = expected.find(update->version);
+  if (known == expected.end()) return {};  // the learner has not told: finish_update() says so
+  const auto before = installed ? expected.find(*installed) : expected.end();
+  const auto fault =
+      probe_fault({.served = *scores,
+                   .expected = known->second,
+                   .before = before == expected.end() ? std::span<const float>{} : before->second,
+                   .tolerance = config.logprob_tolerance});
+  if (fault) return Error{ErrorCode::kInvalid, *fault};
+  return {};
+}
+
+Result<void> ServedEngine::State::outcome(const Result<http::HttpResponse>& response) const {
+  if (!response) return response.error();
+  if (auto fine = succeeded(update->call, *response); !fine) return fine;
+  if (update->phase == PushPhase::kProbe) return check_probe(response->body);
+  return {};
+}
+
 void ServedEngine::State::phase_answered(const Result<http::HttpResponse>& response) {
   if (!update) return;
-  const Result<void> fine =
-      response ? succeeded(update->call, *response) : Result<void>(response.error());
-  if (fine) {
+  if (const Result<void> fine = outcome(response); fine) {
     update->push.succeeded();
   } else {
-    log::warn("event=push_failed route={} error=\"{}\"", update->call.target, fine.error().message);
+    log::warn("event=push_failed phase={} route={} error=\"{}\"", spelling(update->phase),
+              update->call.target, fine.error().message);
+    if (update->phase == PushPhase::kProbe) {
+      // Tokens of these weights may have been sampled meanwhile. Their label becomes unknown.
+      labels.erase(update->facts.label);
+      update->facts.label =
+          label_of(update->version) + "-again-" + std::to_string(++update->refuted);
+      labels[update->facts.label] = update->version;
+    }
     update->push.failed(fine.error());
   }
   if (const auto& failure = update->push.failure()) return fail(*failure);
-  if (!update->push.done()) return drive_update();
+  update->push.done() ? finish_update() : drive_update();
+}
+
+void ServedEngine::State::finish_update() {
   server.withdraw();
+  if (!expected.contains(update->version))
+    log::warn("event=version_unproven version={}: the learner's probe of it is not known",
+              update->version.value);
   update.reset();
   installed = queue.version();
+  expected.erase(expected.begin(), expected.lower_bound(*installed));
   if (calls.empty())  // no token of an older version can come any more
     std::erase_if(labels, [&](const auto& label) { return label.second < *queue.version(); });
 }
@@ -301,6 +348,9 @@ Result<std::unique_ptr<ServedEngine>> ServedEngine::make(ServedModel model, Serv
   Result<StopRules> rules = make_stop_rules(config.engine, model.config);
   if (!rules) return rules.error();
   WorkQueue queue(config.engine.partial_rollout, evaluation_seqs(config.engine));
+  auto probe =
+      model::probe_tokens(model.config.vocab_size, std::int64_t{config.engine.max_prompt_length} +
+                                                       config.engine.max_response_length);
   return std::unique_ptr<ServedEngine>(
       new ServedEngine(std::unique_ptr<State>(new State{.model = std::move(model),
                                                         .config = std::move(config),
@@ -310,7 +360,8 @@ Result<std::unique_ptr<ServedEngine>> ServedEngine::make(ServedModel model, Serv
                                                         .queue = std::move(queue),
                                                         .answers = {},
                                                         .calls = {},
-                                                        .update = {}})));
+                                                        .update = {},
+                                                        .probe = std::move(probe)})));
 }
 
 void ServedEngine::submit(messages::GroupWork work) {
@@ -403,14 +454,21 @@ Duration ServedEngine::finish_update(std::span<const std::byte> arena) {
   facts.label = state_->label_of(version);
   facts.manifest = &state_->config.manifest;
   facts.recompute = state_->config.engine.kv_on_update == KvOnUpdate::kRecompute;
+  facts.probe = state_->probe;
   state_->labels[facts.label] = version;
   state_->update.emplace(Update{WeightPush(state_->config.dialect->phases(state_->config.transfer)),
-                                std::move(facts), ServerCall{}});
+                                std::move(facts), version});
   state_->drive_update();
   return {};
 }
 
 bool ServedEngine::installing() const { return state_->update.has_value(); }
+
+void ServedEngine::expect(PolicyVersion version, std::vector<float> probe) {
+  auto& expected = state_->expected;
+  expected[version] = std::move(probe);
+  if (expected.size() > kExpectedMax) expected.erase(expected.begin());
+}
 
 void ServedEngine::version_gone(PolicyVersion version) {
   refuse_pinned(state_->queue, version, state_->answers);

@@ -12,6 +12,9 @@
 //         has gone on with it (WU-2).
 //   EV-3  A call has a deadline. One that fails is asked again after a pause, at most kAsksMax
 //         times in all, also where the server answers garbage or another request's completions.
+//   EV-4  No token of a version is answered before the server has proved by a probe that it
+//         computes with that version (probe_check.h), where the learner has told what the probe
+//         gives.
 #pragma once
 
 #include <functional>
@@ -53,6 +56,7 @@ struct ServedConfig {
   WeightTransfer transfer = WeightTransfer::kTcp;
   Duration request_timeout = std::chrono::seconds(600);
   Duration update_timeout = std::chrono::seconds(600);  // of each phase
+  double logprob_tolerance = 0.1;                       // as ProbeCheck has it
 };
 
 struct ServedModel {
@@ -86,6 +90,7 @@ class ServedEngine final : public Engine {
   bool may_finish_update() const override;
   Duration finish_update(std::span<const std::byte> arena) override;
   bool installing() const override;
+  void expect(PolicyVersion version, std::vector<float> probe) override;
   void version_gone(PolicyVersion version) override;
 
  private:

@@ -35,7 +35,7 @@ constexpr auto kRoutes = std::to_array<NeededRoute>(
 
 constexpr auto kPhases = std::to_array<PushPhase>(
     {PushPhase::kPause, PushPhase::kAbandon, PushPhase::kConnect, PushPhase::kStart,
-     PushPhase::kSend, PushPhase::kFinish, PushPhase::kResume});
+     PushPhase::kSend, PushPhase::kFinish, PushPhase::kResume, PushPhase::kProbe});
 
 std::vector<std::string> program(const std::string& python) {
   if (python.empty()) return {"vllm", "serve"};
@@ -98,6 +98,7 @@ ServerCall generate(const GenerateCall& call) {
           .body = dump_json({{"request_id", call.id},
                              {"token_ids", call.prompt},
                              {"sampling_params", std::move(sampling)},
+                             {"return_token_ids", true},
                              {"cache_salt", call.salt}})};
 }
 
@@ -136,8 +137,7 @@ Result<ServedAnswer> read_generated(const std::string& body) {
   return read_server_json<ServedAnswer>(body, [](JsonReader& root) {
     ServedAnswer answer{.id = root.text("request_id")};
     if (answer.id.starts_with(kIdPrefix)) answer.id.erase(0, kIdPrefix.size());
-    root.object("usage",
-                [&](JsonReader& usage) { answer.prompt_tokens = usage.integer("prompt_tokens"); });
+    answer.prompt = root.integers("prompt_token_ids");
     root.each("choices", [&](JsonReader& choice) {
       if (choice.integer("index") != std::ssize(answer.completions))
         choice.wrong("index", "the choices are not in order");
@@ -152,9 +152,10 @@ ServerCall abort_request(const std::string& id) {
           .body = dump_json({{"request_ids", {std::string(kIdPrefix) + id}}})};
 }
 
-ServerCall score(std::span<const std::int32_t> tokens) {
+ServerCall score(std::span<const std::int32_t> tokens, const std::string& salt) {
   return {.target = "/inference/v1/generate",
           .body = dump_json({{"token_ids", tokens},
+                             {"cache_salt", salt},
                              {"sampling_params",
                               {{"max_tokens", 1}, {"temperature", 0}, {"prompt_logprobs", 0}}}})};
 }
@@ -223,6 +224,8 @@ ServerCall push(PushPhase phase, const PushFacts& facts) {
               .body = dump_json({{"weight_version", facts.label}})};
     case PushPhase::kResume:
       return {.target = "/resume"};
+    case PushPhase::kProbe:
+      return score(facts.probe, facts.label);
   }
   CHECK(false);
   return {};
@@ -241,7 +244,6 @@ const Dialect& vllm_dialect() {
                                     .generate = generate,
                                     .read_generated = read_generated,
                                     .abort = abort_request,
-                                    .score = score,
                                     .read_scores = read_scores,
                                     .phases = phases,
                                     .push = push};

@@ -31,7 +31,7 @@ void WeightPush::failed(const Error& error) {
   under_way_ = false;
   const bool at_an_end = phase == PushPhase::kPause || phase == PushPhase::kResume;
   const bool over = at_an_end ? tries_++ >= kTriesMax : pushes_++ >= kPushesMax;
-  if (!over && !at_an_end) at_ = 1;
+  if (!over && !at_an_end) at_ = phase == PushPhase::kProbe ? 0 : 1;
   if (over)
     failure_ = Error{error.code,
                      "the server's weights could not be updated (" + std::string(spelling(phase)) +

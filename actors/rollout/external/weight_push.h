@@ -3,7 +3,8 @@
 //
 //   WU-1  A server goes on only after a whole push: after an error it stays paused, and the push is
 //         made once more, from its first phase after the pause.
-//   WU-2  A version counts as installed only once the last phase has succeeded.
+//   WU-2  A version counts as installed only once the last phase has succeeded. A probe that fails
+//         is the failure of the push: the server is paused again.
 //   WU-3  After kPushesMax pushes, or a pause or resumption that fails twice, the update has
 //         failed: the server is not to be used any more.
 #pragma once
@@ -28,6 +29,7 @@ enum class PushPhase : std::uint8_t {
   kSend,     // it gets them all
   kFinish,   // it computes with them from now on, under their label
   kResume,
+  kProbe,  // it proves that it does, by the learner's log-probabilities
 };
 constexpr auto enum_names(PushPhase) {
   using enum PushPhase;
@@ -37,12 +39,13 @@ constexpr auto enum_names(PushPhase) {
                                     {kStart, "start"},
                                     {kSend, "send"},
                                     {kFinish, "finish"},
-                                    {kResume, "resume"}});
+                                    {kResume, "resume"},
+                                    {kProbe, "probe"}});
 }
 
 class WeightPush {
  public:
-  // `phases` begin with kPause and end with kResume; borrowed.
+  // `phases` begin with kPause and end with kResume, or kProbe behind it; borrowed.
   explicit WeightPush(std::span<const PushPhase> phases) : phases_(phases) {}
 
   // The phase to perform now. Nothing: the one before has no outcome yet, or all is over.

@@ -1,4 +1,5 @@
-// Reads a version from a TensorFeed as an inference server does, by the wire that its header states.
+// Reads a version from a TensorFeed as an inference server does, by the wire that its header
+// states.
 #pragma once
 
 #include <cstddef>

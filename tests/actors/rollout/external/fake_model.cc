@@ -7,8 +7,11 @@
 #include <thread>
 #include <utility>
 
+#include "actors/model/decoder.h"
 #include "actors/model/parameters.h"
+#include "actors/model/weights.h"
 #include "actors/rollout/native_engine.h"
+#include "runtime/base/check.h"
 #include "runtime/base/json.h"
 
 namespace tandem::rollout {
@@ -191,6 +194,32 @@ void FakeModel::update(std::span<const std::byte> arena, std::string label) {
   state_->arena.assign(arena.begin(), arena.end());
   state_->labels.push_back(std::move(label));
   for (auto& [key, engine] : state_->engines) state_->install(*engine);
+}
+
+void FakeModel::relabel(std::string label) {
+  const std::lock_guard lock(state_->mutex);
+  state_->labels.push_back(std::move(label));
+  for (auto& [key, engine] : state_->engines) state_->install(*engine);
+}
+
+std::vector<float> FakeModel::score(std::span<const std::int32_t> tokens) const {
+  const std::lock_guard lock(state_->mutex);
+  std::vector<model::LogprobItem> items;
+  for (std::size_t row = 0; row + 1 < tokens.size(); ++row)
+    items.push_back({static_cast<std::int32_t>(row), tokens[row + 1]});
+  const auto rows = static_cast<std::int32_t>(tokens.size());
+  const model::ModelConfig& config = state_->info.config;
+  auto decoder = model::TrainDecoder::make(
+      config, {.rows_max = rows, .items_max = std::ssize(items), .positions_max = rows}, {});
+  auto weights = model::Weights::allocate(config, model::WeightsUse::kTraining, {});
+  CHECK(decoder && weights);
+  weights->install({}, state_->arena);
+  const kernels::Segment segment{.begin = 0, .len = rows};
+  std::vector<float> logprobs(items.size());
+  decoder->forward({}, *weights,
+                   {.tokens = tokens, .segments = std::span(&segment, 1), .items = items}, logprobs,
+                   {});
+  return logprobs;
 }
 
 std::string FakeModel::label() const {

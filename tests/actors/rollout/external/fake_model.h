@@ -1,7 +1,7 @@
 // The model inside a fake inference server: native engines of ours on a thread of their own, driven
 // as a server drives its model. It pauses, keeps what runs, takes weights between two steps, and
-// says which version sampled which token. Requests may differ in how they sample, which an engine of
-// ours takes from its configuration: each way of sampling gets an engine.
+// says which version sampled which token. Requests may differ in how they sample, which an engine
+// of ours takes from its configuration: each way of sampling gets an engine.
 //
 // Any thread may call; callbacks come on the model's thread.
 #pragma once
@@ -53,7 +53,10 @@ class FakeModel {
   // Between two steps: everything that runs goes on by these weights. `arena` has the layout of
   // info().manifest and is copied.
   void update(std::span<const std::byte> arena, std::string label);
-  std::string label() const;  // of the version that is installed
+  void relabel(std::string label);  // calls the weights that it has by another name
+  std::string label() const;        // of the version that is installed
+  // The log-probabilities of all tokens but the first one, at temperature 1.
+  std::vector<float> score(std::span<const std::int32_t> tokens) const;
 
  private:
   struct State;

@@ -17,6 +17,8 @@
 //   die-in-update   the process ends in the middle of a transfer
 //   stall-update    the transfer is never answered
 //   no-pause        a pause is answered with 500
+//   stale-update    an update is answered as done, and the weights stay as they are
+//   wrong-update    … and the weights are others
 #include <unistd.h>
 
 #include <algorithm>
@@ -178,7 +180,9 @@ class FakeVllm {
     request.max_tokens = sampling.value("max_tokens", 16);
     request.stop_token_ids = sampling.value("stop_token_ids", std::vector<std::int64_t>{});
     request.stop = sampling.value("stop", std::vector<std::string>{});
-    if (!sampling.contains("logprobs")) return refusal(400, "this fake wants log-probabilities");
+    if (sampling.contains("prompt_logprobs")) return scored(request);
+    if (!sampling.contains("logprobs") || !body.value("return_token_ids", false))
+      return refusal(400, "this fake wants log-probabilities and the prompt's tokens");
     if (request.temperature == 0 && request.n > 1)
       return refusal(
           400, "n must be 1 when using greedy sampling, got " + std::to_string(request.n) + ".");
@@ -197,6 +201,15 @@ class FakeVllm {
     }};
   }
 
+  HttpAnswer scored(const FakeRequest& request) {
+    json prompt = json::array({nullptr});
+    const std::vector<float> scores = model_.score(request.prompt);
+    for (std::size_t i = 0; i < scores.size(); ++i)
+      prompt.push_back({{std::to_string(request.prompt[i + 1]),
+                         {{"logprob", scores[i]}, {"rank", 1}, {"decoded_token", "x"}}}});
+    return answer({{"request_id", request.id}, {"prompt_logprobs", prompt}});
+  }
+
   struct Broken {
     bool id = false, logprob = false, label = false;
   };
@@ -210,7 +223,7 @@ class FakeVllm {
           choice_of(completions ? (*completions)[static_cast<std::size_t>(i)] : none, i, broken));
     }
     return answer({{"request_id", broken.id ? "generate-tokens-x" : request.id},
-                   {"prompt_token_ids", nullptr},
+                   {"prompt_token_ids", request.prompt},
                    {"output_mode", "tokens"},
                    {"usage", {{"prompt_tokens", request.prompt.size()}}},
                    {"choices", choices}});
@@ -320,7 +333,14 @@ class FakeVllm {
     active_ = false;
     if (arrived_.empty()) return answer({{"message", "Weight update finished"}});
     poisoned_ = false;
-    model_.update(arrived_, body.value("weight_version", model_.label()));
+    const std::string label = body.value("weight_version", model_.label());
+    if (fault("wrong-update"))
+      for (std::size_t i = 3; i < arrived_.size(); i += 8)  // signs of every other float
+        arrived_[i] ^= std::byte{0x80};
+    if (fault("stale-update"))
+      model_.relabel(label);
+    else
+      model_.update(arrived_, label);
     return answer({{"message", "Weight update finished"}});
   }
 

@@ -12,6 +12,7 @@ namespace tandem::rollout {
 namespace {
 
 constexpr PolicyVersion kThree{3}, kFour{4};
+const std::vector<std::int32_t> kPrompt{4, 5, 6, 7, 8};
 
 struct Reading {
   TinyModel model;
@@ -29,7 +30,7 @@ struct Reading {
   ServedAnswer answer() const {
     const std::int32_t eos = model.config().eos_token_ids.front();
     return {.id = id,
-            .prompt_tokens = 5,
+            .prompt = kPrompt,
             .completions = {{.tokens = {4, 5, eos},
                              .logprobs = {-1, -2, -0.5f},
                              .end = ServedEnd::kStop,
@@ -42,7 +43,7 @@ struct Reading {
   Result<std::vector<messages::Trajectory>> read(const ServedAnswer& answer) const {
     return trajectories_of(answer,
                            {.id = id,
-                            .prompt_tokens = 5,
+                            .prompt = kPrompt,
                             .n = 2,
                             .sent_under = kThree,
                             .keeps_kv = keeps_kv,
@@ -86,7 +87,8 @@ TEST(ServedAnswer, BecomesTrajectoriesWithVersionsAndText) {
 TEST(ServedAnswer, OfAnotherRequestIsNone_SV3) {
   const Reading reading;
   expect_said(reading.fault([](auto& a) { a.id = "us-8"; }), "`us-8`, not `us-9`");
-  expect_said(reading.fault([](auto& a) { a.prompt_tokens = 4; }), "a prompt of 4 tokens, not 5");
+  expect_said(reading.fault([](auto& a) { a.prompt.pop_back(); }), "another prompt, of 4 tokens");
+  expect_said(reading.fault([](auto& a) { a.prompt[2] = 9; }), "another prompt, of 5 tokens");
   expect_said(reading.fault([](auto& a) { a.completions.pop_back(); }), "1 completions of 2");
 }
 

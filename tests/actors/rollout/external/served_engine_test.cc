@@ -8,12 +8,16 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <thread>
 
+#include "actors/model/probe.h"
+#include "actors/rollout/external/probe_check.h"
 #include "actors/rollout/external/served_server.h"
 #include "runtime/base/file.h"
+#include "runtime/base/json.h"
 #include "runtime/http/http_server.h"
 #include "tests/actors/rollout/engine_builder.h"
 
@@ -42,6 +46,18 @@ ServerSpec server_spec(const TinyModel& model, std::vector<std::string> args = {
 
 constexpr int kVersions = 8;
 
+// The learner's log-probabilities of the probe.
+std::vector<float> probe_of(const TinyModel& model, PolicyVersion version) {
+  const EngineConfig config = tiny_engine_config();
+  messages::GroupPayload payload;
+  messages::Trajectory trajectory;
+  trajectory.tokens = model::probe_tokens(model.config().vocab_size,
+                                          config.max_prompt_length + config.max_response_length);
+  payload.prompt_tokens = {trajectory.tokens.front()};
+  trajectory.tokens.erase(trajectory.tokens.begin());
+  return learner_logprobs({}, model, version, payload, trajectory, 1.0f);
+}
+
 struct Served {
   TinyModel model{kVersions};
   EngineConfig config = tiny_engine_config();
@@ -51,6 +67,7 @@ struct Served {
   std::vector<EvaluationDone> evaluated;
   std::optional<Error> failure;
   int unservable = 0;
+  bool probes = true;
 
   explicit Served(std::vector<std::string> args = {}, bool installed = true,
                   Duration call_timeout = kPatience)
@@ -100,6 +117,7 @@ struct Served {
     engine->begin_update(version);
     run_until([&] { return engine->may_finish_update(); });
     ASSERT_TRUE(engine->may_finish_update());
+    if (probes) engine->expect(version, probe_of(model, version));
     engine->finish_update(model.weights(version).bytes());
     EXPECT_NE(engine->version(), version) << "EV-2: it is pushed in steps";
     run_until([&] { return !engine->installing(); });
@@ -259,9 +277,15 @@ TEST_P(OnceFaulty, ARequestThatFailsIsAskedAgain_EV3) {
 
 TEST(ServedEngine, AServerThatFailsARequestAgainAndAgainFailsTheEngine_EV3) {
   TinyModel model;
-  // A server that has all routes and answers each with nothing.
+  // A server that has all routes and scores probes, and answers all else with nothing.
   auto server = http::HttpServer::listen({}, {}, [](const http::HttpRequest& request) {
-    return http::HttpResponse{.body = request.method == "POST" ? "{}" : ""};
+    const nlohmann::json asked = parse_json(request.body);
+    if (!find_path(asked, "sampling_params.prompt_logprobs"))
+      return http::HttpResponse{.body = request.method == "POST" ? "{}" : ""};
+    nlohmann::json scores{nullptr};
+    for (std::size_t i = 1; i < asked["token_ids"].size(); ++i)
+      scores.push_back({{asked["token_ids"][i].dump(), {{"logprob", -1}}}});
+    return http::HttpResponse{.body = dump_json({{"prompt_logprobs", scores}})};
   });
   ASSERT_TRUE(server);
   ServerSpec spec = server_spec(model);
@@ -318,6 +342,50 @@ TEST(ServedEngine, ATransferThatIsNeverAnsweredIsMadeOnceMore) {
   served.run();
   EXPECT_FALSE(served.failure) << served.failure->message;
   served.expect_right();
+}
+
+// Whatever the server says of an update: its log-probabilities of the probe decide.
+TEST(ServedEngine, AnUpdateThatChangedNothingOrTooMuchIsMadeAgain_EV4) {
+  for (const auto& [fault, at] : {std::pair("wrong-update", "1"), {"stale-update", "2"}}) {
+    Served served({"--fault", fault, "--fault-at", at});
+    served.submit_all();
+    served.run_until([&] { return served.engine->stats().sequences_running > 0; });
+    served.update(kV1);
+    served.run();
+    EXPECT_FALSE(served.failure) << served.failure->message;
+    served.payloads.clear();
+    served.submit_all();
+    served.run();
+    served.expect_right();
+  }
+}
+
+TEST(ServedEngine, AServerThatNeverComputesWithAVersionFailsTheEngine_EV4) {
+  Served served;
+  served.engine->expect(kV1, probe_of(served.model, kV2));
+  served.probes = false;
+  served.update(kV1);
+  ASSERT_TRUE(served.failure);
+  EXPECT_NE(served.failure->message.find("(probe)"), std::string::npos) << served.failure->message;
+  EXPECT_NE(served.failure->message.find("rollout.engine.logprob_tolerance"), std::string::npos)
+      << served.failure->message;
+}
+
+TEST(ProbeCheck, TellsTheVersionBeforeFromTheOneThatCounts) {
+  const std::vector<float> before{-2, -3, -4}, now{-2.02f, -3.02f, -3.98f};
+  const auto fault = [&](const std::vector<float>& served, double tolerance = 0.1) {
+    return probe_fault(
+               {.served = served, .expected = now, .before = before, .tolerance = tolerance})
+        .value_or("");
+  };
+  EXPECT_EQ(fault(now), "");
+  EXPECT_EQ(fault({-2.019f, -3.021f, -3.981f}), "") << "another arithmetic";
+  EXPECT_NE(fault(before).find("the version before"), std::string::npos);
+  EXPECT_NE(fault({-2.001f, -3.001f, -4.001f}).find("the version before"), std::string::npos);
+  EXPECT_NE(fault({-3, -4, -5}).find("off the learner's"), std::string::npos);
+  EXPECT_NE(fault({NAN, -3.02f, -3.98f}).find("off the learner's"), std::string::npos);
+  EXPECT_NE(fault({-2, -3}).find("scored 2 tokens of 3"), std::string::npos);
+  EXPECT_EQ(fault({-3, -4, -5}, 2).find("off the learner's"), std::string::npos);
 }
 
 TEST(ServedEngine, AServerThatDiesInAnUpdateFailsTheEngine) {

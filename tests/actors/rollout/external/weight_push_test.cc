@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,14 +15,18 @@
 namespace tandem::rollout {
 namespace {
 
+constexpr std::array kProbedOrder{PushPhase::kPause,  PushPhase::kAbandon, PushPhase::kConnect,
+                                  PushPhase::kStart,  PushPhase::kSend,    PushPhase::kFinish,
+                                  PushPhase::kResume, PushPhase::kProbe};
 constexpr std::array kPushOrder{PushPhase::kPause, PushPhase::kAbandon, PushPhase::kConnect,
                                 PushPhase::kStart, PushPhase::kSend,    PushPhase::kFinish,
                                 PushPhase::kResume};
 const Error kRefused{ErrorCode::kFailed, "500"};
 
 // The phases that are performed where those of `failing` fail, each as often as it is listed.
-std::string performed(std::vector<PushPhase> failing) {
-  WeightPush push(kPushOrder);
+std::string performed(std::vector<PushPhase> failing,
+                      std::span<const PushPhase> order = kPushOrder) {
+  WeightPush push(order);
   std::string phases;
   while (const auto phase = push.next()) {
     phases += std::string(phases.empty() ? "" : " ") + std::string(spelling(*phase));
@@ -53,6 +58,15 @@ TEST(WeightPush, APushThatFailsIsMadeOnceMoreBeforeTheServerGoesOn_WU1) {
   EXPECT_EQ(performed({kSend, kAbandon}),
             "pause connect start send abandon connect start send finish resume, done")
       << "what is left of a push may be nothing";
+}
+
+TEST(WeightPush, AProbeThatFailsPausesTheServerAgain_WU2) {
+  using enum PushPhase;
+  EXPECT_EQ(performed({kProbe}, kProbedOrder),
+            "pause connect start send finish resume probe "
+            "pause abandon connect start send finish resume probe, done");
+  EXPECT_EQ(performed({kSend, kProbe}, kProbedOrder),
+            "pause connect start send abandon connect start send finish resume probe, failed");
 }
 
 TEST(WeightPush, GivesUpInTheEnd_WU3) {
