@@ -34,7 +34,10 @@ void order_broadcasts(Turn& turn) {
 void note_probe(Turn& turn, PolicyVersion version, const std::vector<float>& probe) {
   auto& probes = turn.seen.learner.probes;
   probes.erase(probes.begin(), probes.lower_bound(turn.facts.versions.oldest_retained));
-  if (!probe.empty()) probes[version] = probe;
+  if (probe.empty())
+    probes.erase(version);
+  else
+    probes[version] = probe;
 }
 
 void note_publication(Turn& turn, const messages::Publication& publication,

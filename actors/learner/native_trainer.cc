@@ -73,6 +73,9 @@ void NativeTrainer::take_probe() {
   if (config_.probe_positions == 0 || gang_.rank() > 0) return;
   const auto tokens = model::probe_tokens(model_.vocab_size, config_.probe_positions);
   probe_ = memory_.pass.next_logprobs(stream_, weights_.policy(), tokens);
+  // Weights that have diverged are found out by their gradients.
+  if (!std::ranges::all_of(probe_, [](float logprob) { return std::isfinite(logprob); }))
+    probe_.clear();
 }
 
 // Zeroes the gradients, to which micro-batches add. Without shards the hooks returned are empty.

@@ -98,8 +98,8 @@ class Engine {
   virtual void cancel_evaluations() = 0;
   virtual void cancel_all() = 0;  // evaluations as well
 
-  // True if step() would compute something, or would take a result from the device that is still
-  // needed.
+  // True if step() would compute something, would take a result from the device that is still
+  // needed, or would tell that the engine has failed by itself.
   virtual bool can_step() const = 0;
   // Computes at most one forward pass; CHECKs can_step(). Returns how long the caller must wait
   // before the next call: zero from an engine that has spent the time itself, the simulated
@@ -132,7 +132,7 @@ class Engine {
   virtual Duration finish_update(std::span<const std::byte> arena) = 0;
   virtual bool installing() const { return false; }
   // The learner's log-probabilities of probe_tokens() under `version` (actors/model/probe.h), for
-  // an engine that has to find out what it computes with.
+  // an engine that has to find out what it computes with; empty: not known.
   virtual void expect(PolicyVersion version, std::vector<float> probe) {
     (void)version, (void)probe;
   }

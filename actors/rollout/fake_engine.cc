@@ -103,7 +103,9 @@ std::int64_t FakeEngine::sequences_running() const {
   return sequences;
 }
 
-bool FakeEngine::can_step() const { return !running_.empty() || queue_.next() != nullptr; }
+bool FakeEngine::can_step() const {
+  return installing() || !running_.empty() || queue_.next() != nullptr;
+}
 
 void FakeEngine::start(Request request) {
   Running group{.request = std::move(request)};
@@ -142,6 +144,11 @@ bool FakeEngine::extend(Running& group) {
 
 Duration FakeEngine::step() {
   CHECK(can_step());
+  if (installing()) {
+    now_ = now_ + config_.step_time;
+    if (--install_steps_left_ == 0) installed_ = queue_.version();
+    return config_.step_time;
+  }
   while (queue_.next() != nullptr && sequences_running() < config_.engine.args.max_num_seqs)
     start(queue_.take());
   // The clock advances before the tokens, so that their latencies include this step.
@@ -176,6 +183,8 @@ EngineStats FakeEngine::stats() const {
 
 Duration FakeEngine::finish_update(std::span<const std::byte>) {
   queue_.finish_update();
+  install_steps_left_ = config_.install_steps;
+  if (!installing()) installed_ = queue_.version();
   now_ = now_ + config_.install_time;
   return config_.install_time;
 }

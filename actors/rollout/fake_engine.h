@@ -33,6 +33,7 @@ struct FakeEngineConfig {
   std::string failing_prompt;     // this prompt fails the engine (EN-5); empty: none does
   std::function<void()> hang;     // called by that prompt in place of a failure; may be empty
   bool installs_in_place = false;
+  int install_steps = 0;  // in which the engine is installing() before it has a version
 };
 
 // Obeys EN-1 to EN-5. A "weights" arena is ignored, so installing a version changes numbers alone.
@@ -52,7 +53,7 @@ class FakeEngine final : public Engine {
   TokenCounts tokens() const override {
     return {counters_.generation_tokens, counters_.prompt_tokens};
   }
-  std::optional<PolicyVersion> version() const override { return queue_.version(); }
+  std::optional<PolicyVersion> version() const override { return installed_; }
   std::optional<PolicyVersion> wants(const VersionOffer& offer) override {
     return queue_.wants(offer);
   }
@@ -61,6 +62,7 @@ class FakeEngine final : public Engine {
   void begin_update(PolicyVersion version) override { queue_.begin_update(version); }
   bool may_finish_update() const override { return queue_.may_finish_update(); }
   Duration finish_update(std::span<const std::byte> arena) override;
+  bool installing() const override { return install_steps_left_ > 0; }
   void version_gone(PolicyVersion version) override;
 
  private:
@@ -83,6 +85,8 @@ class FakeEngine final : public Engine {
   WorkQueue queue_;
   Answers answers_;
   std::deque<Running> running_;
+  std::optional<PolicyVersion> installed_;
+  int install_steps_left_ = 0;
   EngineStats counters_;
   Time now_;  // the engine's own clock: the sum of the times that steps and updates took
 };

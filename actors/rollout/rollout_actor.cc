@@ -108,7 +108,7 @@ void RolloutActor::handle(actor::Context& cx, messages::NewVersion offer) {
   if (self_) note("update", cx.now());
   if (offer.source) weights_->look_at(*offer.source);
   if (offer.broadcast) weights_->expect(offer.version, offer.checksum, *offer.broadcast);
-  if (!offer.probe.empty()) engine_->expect(offer.version, std::move(offer.probe));
+  engine_->expect(offer.version, std::move(offer.probe));
   offer_ = VersionOffer{offer.version, offer.oldest_retained};
   advance_later(cx, Duration{0});
 }
@@ -165,7 +165,7 @@ void RolloutActor::advance(actor::Context& cx) {
 
 Duration RolloutActor::step_engine(actor::Context& cx) {
   const Time before = cx.now();
-  note(scheduler::kDecodePhase, before);
+  note(installing_since_ ? "update" : scheduler::kDecodePhase, before);
   const Duration simulated = engine_->step();
   const TokenCounts has = engine_->tokens();
   const double took = seconds(simulated + (cx.now() - before));
@@ -426,6 +426,8 @@ void RolloutActor::send_stats(actor::Context& cx) {
                                             .no_room = writes_.no_room,
                                             .first = stats.first});
   cx.after(config_.stats_interval, [this](actor::Context& later) { send_stats(later); });
+  // An engine may have something to say although nothing was asked of it.
+  if (engine_->can_step()) advance_later(cx, Duration{0});
 }
 
 void RolloutActor::note(const char* phase, Time now) const {

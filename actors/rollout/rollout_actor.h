@@ -3,7 +3,8 @@
 // decides nothing about what runs (the exchange and the engine's queue do) and computes nothing.
 //
 // Invariants
-//   RO-1  Weights change between steps, never inside one. After each change, and before the first
+//   RO-1  Weights change between steps, never inside one, but for an engine that is installing()
+//         them in its steps. After each change, and before the first
 //         token by the new weights, Installed tells the version and the checksum of what was
 //         copied.
 //   RO-2  A group goes out by Generated only once its payload is stored, at most once.

@@ -12,6 +12,7 @@
 #include "runtime/node/line_child.h"
 
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -106,6 +107,8 @@ struct Becoming {
   make_standard(what.input, STDIN_FILENO);
   make_standard(what.output, STDOUT_FILENO);
   make_standard(what.errors, STDERR_FILENO);
+  // Some libraries open descriptors without the flag. An old kernel leaves those as they are.
+  close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
   if (what.open_files && setrlimit(RLIMIT_NOFILE, &*what.open_files) != 0) give_up(what);
   if (what.file_bytes && setrlimit(RLIMIT_FSIZE, &*what.file_bytes) != 0) give_up(what);
   environ = what.environment;  // execvp searches the PATH of this environment

@@ -12,6 +12,7 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/read.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
 #include <future>
@@ -33,6 +34,8 @@ constexpr std::string_view kFeedMagic = "TANDEMW1";
 constexpr std::size_t kTokenChars = 64;
 constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
 constexpr Duration kHelloMax = std::chrono::seconds(10);
+constexpr Duration kAcceptPause = std::chrono::milliseconds(100);
+constexpr std::size_t kSessionsMax = 64;                    // one more is cut off
 constexpr Duration kSilenceMax = std::chrono::seconds(60);  // in which a reader takes a piece
 
 using FeedTensors = std::vector<std::span<const std::byte>>;
@@ -114,6 +117,7 @@ struct TensorFeed::State {
   asio::io_context loop{1};
   asio::executor_work_guard<asio::io_context::executor_type> works = make_work_guard(loop);
   tcp::acceptor acceptor{loop};
+  asio::steady_timer pause{loop};
   link::Endpoint endpoint;
   std::string token = random_secret();
   FeedTensors tensors;
@@ -124,7 +128,13 @@ struct TensorFeed::State {
     acceptor.async_accept([this](error_code error, tcp::socket socket) {
       if (error == asio::error::operation_aborted) return;
       std::erase_if(sessions, [](const auto& session) { return session.expired(); });
-      if (!error) {
+      if (error) {  // no descriptor is left, for instance
+        pause.expires_after(kAcceptPause);
+        return pause.async_wait([this](error_code ended) {
+          if (!ended) accept();
+        });
+      }
+      if (sessions.size() < kSessionsMax) {
         auto session = std::make_shared<FeedSession>(std::move(socket), token, tensors);
         sessions.push_back(session);
         session->start();

@@ -2,7 +2,7 @@
 // program can read them, without ZeroMQ, CURVE or NCCL. Not responsible for telling a server that
 // there is a version, nor for the tensors' names and shapes.
 //
-//   reader   "TANDEMW1", the feed's token (32 characters), its rank (u32)
+//   reader   "TANDEMW1", the feed's token (64 characters), its rank (u32)
 //   feed     "TANDEMW1", the number of bytes (u64), the bytes of all tensors in their order without
 //            gaps, their CRC-32 (u32, as zlib computes it)
 //

@@ -67,9 +67,8 @@ bool versions_arrive(const job::JobSpec& job, DeviceKind device, Hosts hosts) {
 bool has_server(const job::JobSpec& job) { return job.rollout.name != job::EngineName::kNative; }
 
 MemoryDemand rollout_memory(const job::JobSpec& job, const PlannedModel& model, Hosts hosts) {
+  if (has_server(job)) return served_memory(job, model);
   const std::int64_t published = rollout_bytes(model::published_manifest(model.config).bytes_total);
-  if (has_server(job))
-    return served_memory(job, model, versions_arrive(job, DeviceKind::kCpu, hosts) ? published : 0);
   const DeviceKind device = planned_device(job.pools.rollout.gpus_per_actor);
   const rollout::EngineConfig config = engine_config(job, 0);
   MemoryDemand demand;
@@ -158,7 +157,8 @@ Result<BuiltRole> build_rollout(RankResources& resources, const StartRank& start
   auto weights = weights_config(job, {start.job, start.run_dir}, info->manifest);
   if (const auto ready = resources.prepare_broadcasts(weights, start.job); !ready)
     return ready.error();
-  auto engine = has_server(job) ? make_served_engine(start, job, *std::move(info))
+  auto engine = has_server(job) ? make_served_engine(start, job, *std::move(info),
+                                                     [&] { resources.progress.beat(steady_now()); })
                                 : make_native_engine(resources, *device, job, *std::move(info),
                                                      weights, start.pages);
   if (!engine) return engine.error();

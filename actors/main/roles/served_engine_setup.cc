@@ -43,12 +43,14 @@ Error told_whole(Error error) {
 
 Result<std::unique_ptr<rollout::Engine>> make_served_engine(const messages::StartRank& start,
                                                             const job::JobSpec& job,
-                                                            model::ModelInfo info) {
+                                                            model::ModelInfo info,
+                                                            std::function<void()> beat) {
   const job::EngineServerSpec& engine = job.rollout.engine;
   const rollout::Dialect& dialect = rollout::dialect_of(job.rollout.name);
   auto url = url_for(start, job);
   if (!url) return rank::of_input(url.error());
   rollout::EngineConfig config = engine_config(job, 0);
+  const std::string label = "tandem-" + random_secret().substr(0, kLabelChars);
   auto server = rollout::open_server(
       {.dialect = &dialect,
        .url = *std::move(url),
@@ -58,6 +60,7 @@ Result<std::unique_ptr<rollout::Engine>> make_served_engine(const messages::Star
        .env = engine.env,
        .launch = {.model = job.model.path.string(),
                   .dtype = std::string(spelling(job.model.dtype)),
+                  .name = label,
                   .positions_max = config.max_prompt_length + config.max_response_length,
                   .max_num_seqs = config.args.max_num_seqs,
                   .max_num_batched_tokens = config.args.max_num_batched_tokens,
@@ -66,13 +69,14 @@ Result<std::unique_ptr<rollout::Engine>> make_served_engine(const messages::Star
                   .transfer = engine.weight_transfer},
        .plugin_folder = start.run_dir + "/engine",
        .startup_timeout = duration_of(engine.startup_timeout_s),
-       .manifest = info.manifest});
+       .manifest = info.manifest,
+       .beat = std::move(beat)});
   if (!server) return told_whole(server.error());
   auto made = rollout::ServedEngine::make(
       {info.config, std::make_shared<const model::Tokenizer>(std::move(info.tokenizer))},
       {.engine = std::move(config),
        .dialect = &dialect,
-       .label_prefix = "tandem-" + random_secret().substr(0, kLabelChars),
+       .label_prefix = label,
        .manifest = std::move(info.manifest),
        .transfer = engine.weight_transfer,
        .request_timeout = duration_of(engine.request_timeout_s),
@@ -83,8 +87,7 @@ Result<std::unique_ptr<rollout::Engine>> make_served_engine(const messages::Star
   return std::unique_ptr<rollout::Engine>(*std::move(made));
 }
 
-scheduler::MemoryDemand served_memory(const job::JobSpec& job, const PlannedModel& model,
-                                      std::int64_t arriving_bytes) {
+scheduler::MemoryDemand served_memory(const job::JobSpec& job, const PlannedModel& model) {
   scheduler::MemoryDemand demand;
   const auto published =
       static_cast<std::int64_t>(model::published_manifest(model.config).bytes_total);
@@ -92,7 +95,7 @@ scheduler::MemoryDemand served_memory(const job::JobSpec& job, const PlannedMode
   // affair, as engines differ.
   if (job.rollout.engine.url.empty() && job.pools.rollout.gpus_per_actor == 0)
     add_row(demand, "the server's weights", published);
-  add_row(demand, "weights that arrive", arriving_bytes);
+  add_row(demand, "weights that arrive", published);
   add_process(demand, &model);
   return demand;
 }

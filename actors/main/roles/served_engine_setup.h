@@ -2,6 +2,7 @@
 // host.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "actors/job/job_spec.h"
@@ -14,16 +15,15 @@
 
 namespace tandem::app {
 
-// Starts or finds the server and returns when it can be driven, which may take minutes. The engine
+// Starts or finds the server and returns when it can be driven, which may take minutes; `beat` is
+// called meanwhile. The engine
 // ends a server that was started. Errors: kInvalid for what only the user can mend, such as a
 // program that is not there; others may pass.
 Result<std::unique_ptr<rollout::Engine>> make_served_engine(const messages::StartRank& start,
                                                             const job::JobSpec& job,
-                                                            model::ModelInfo info);
+                                                            model::ModelInfo info,
+                                                            std::function<void()> beat);
 
-// `arriving_bytes`: what the rollout keeps of a version that it copies; 0 where it reads it in
-// place.
-scheduler::MemoryDemand served_memory(const job::JobSpec& job, const PlannedModel& model,
-                                      std::int64_t arriving_bytes);
+scheduler::MemoryDemand served_memory(const job::JobSpec& job, const PlannedModel& model);
 
 }  // namespace tandem::app

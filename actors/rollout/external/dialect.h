@@ -16,6 +16,7 @@
 #include "actors/rollout/completion.h"
 #include "actors/rollout/engine_name.h"
 #include "actors/rollout/external/served_answer.h"
+#include "actors/rollout/external/server_metrics.h"
 #include "actors/rollout/external/weight_push.h"
 #include "runtime/base/result.h"
 #include "runtime/device/manifest.h"
@@ -62,6 +63,7 @@ struct PushFacts {
 struct LaunchSpec {
   std::string model;  // the Hugging Face directory
   std::string dtype;  // as model.dtype has it: "float32"
+  std::string name;   // by which the server calls the model; nobody else knows it
   std::uint16_t port = 0;
   std::int32_t positions_max = 0;  // of prompt and completion together
   std::int64_t max_num_seqs = 0;
@@ -91,6 +93,8 @@ struct Dialect {
   // The log-probabilities of all tokens of the probe but the first one, in the answer to kProbe.
   Result<std::vector<float>> (*read_scores)(const std::string& body,
                                             std::span<const std::int32_t> tokens) = nullptr;
+
+  std::span<const MetricName> metrics;  // at /metrics
 
   // The phases of an update in their order, and the call of each.
   std::span<const PushPhase> (*phases)(WeightTransfer transfer) = nullptr;

@@ -27,6 +27,7 @@ namespace {
 constexpr Duration kLookEvery = std::chrono::milliseconds(2);
 constexpr Duration kPauseMin = std::chrono::milliseconds(250);  // before the second ask; it doubles
 constexpr Duration kAbortTimeout = std::chrono::seconds(10);
+constexpr Duration kFiguresTimeout = std::chrono::seconds(10);
 constexpr std::size_t kExpectedMax = 64;  // versions whose probes are kept
 
 // A request under way, with the completions that have come.
@@ -44,15 +45,17 @@ struct OpenCall {
   std::string id;
   int asks = 0;
   PolicyVersion sent_under;  // the version that was installed then
-  Time due;                  // when it is sent
-  bool waits = true;         // for that
+  Time sent;
+  Time due;           // when it is sent
+  bool waits = true;  // for that
 };
 
 struct Arrived {
-  std::uint64_t call = 0;  // kPushCall: a phase of the update
+  std::uint64_t call = 0;  // kPushCall: a phase of the update; kMetricsCall: the server's figures
   Result<http::HttpResponse> response;
 };
 constexpr std::uint64_t kPushCall = 0;
+constexpr std::uint64_t kMetricsCall = 1;
 using Inbox = Guarded<std::vector<Arrived>>;
 
 struct Update {
@@ -61,7 +64,15 @@ struct Update {
   PolicyVersion version;
   PushPhase phase = PushPhase::kPause;  // under way, by `call`
   ServerCall call = {};
-  int refuted = 0;  // probes that have failed
+};
+
+struct Versions {
+  std::vector<std::int32_t> probe;                            // the tokens that the server scores
+  std::map<PolicyVersion, std::vector<float>> expected = {};  // of the probe, by the learner
+  std::optional<PolicyVersion> installed = {};                // what the server computes with
+  std::string label = {};                            // of what it computes with, or is given
+  std::uint64_t pushes = 0;                          // labels so far
+  std::map<std::string, PolicyVersion> labels = {};  // of versions whose tokens may still come
 };
 
 }  // namespace
@@ -77,13 +88,17 @@ struct ServedEngine::State {
   std::shared_ptr<Inbox> inbox = std::make_shared<Inbox>();
 
   std::map<std::uint64_t, OpenCall> calls;  // by number; an answer to another number is not heard
-  std::uint64_t call_last = kPushCall;
-  std::vector<Arrived> held = {};               // answers that came while weights were pushed
-  std::optional<PolicyVersion> installed = {};  // what the server computes with
+  std::uint64_t call_last = kMetricsCall;
+  std::vector<Arrived> held = {};  // answers that came while weights were pushed
   std::optional<Update> update;
-  std::map<std::string, PolicyVersion> labels = {};  // of versions whose tokens may still come
-  std::vector<std::int32_t> probe;
-  std::map<PolicyVersion, std::vector<float>> expected = {};  // of the probe, by the learner
+  Versions versions;
+  Time heard{};  // when the server last answered well, or computed tokens
+  struct Figures {
+    bool asked = false;
+    Time due{};
+    std::optional<ServerMetrics> first, newest;
+  };
+  Figures figures = {};
   bool failed = false;
   device::Buffer sink = {};
   TokenCounts counts = {};
@@ -100,6 +115,8 @@ struct ServedEngine::State {
                                                  const Result<http::HttpResponse>& response) const;
   void ask_again(std::uint64_t number, const Error& why);
   void finish(OpenWork& work);
+  void look_at_figures();
+  void figures_answered(const Result<http::HttpResponse>& response);
   void drive_update();
   void phase_answered(const Result<http::HttpResponse>& response);
   Result<void> outcome(const Result<http::HttpResponse>& response) const;
@@ -108,8 +125,13 @@ struct ServedEngine::State {
   void cancel(const std::function<bool(const Request&)>& which);
   void fail(Error error);
   std::int64_t running() const;
-  std::string label_of(PolicyVersion version) const {
-    return config.label_prefix + "-" + std::to_string(version.value);
+  // Gives the version of the update a label that no weights had before: another lineage may have a
+  // version of the same number, and a prefix cache must not mix the two.
+  void new_label() {
+    versions.label = config.label_prefix + "-" + std::to_string(update->version.value) + "-" +
+                     std::to_string(++versions.pushes);
+    update->facts.label = versions.label;
+    versions.labels[versions.label] = update->version;
   }
 };
 
@@ -152,6 +174,7 @@ void ServedEngine::State::send(std::uint64_t number, OpenCall& call) {
   call.id = config.label_prefix + "-" + std::to_string(number);
   call.waits = false;
   call.sent_under = *queue.version();
+  call.sent = clock();
   ++call.asks;
   GenerateCall generate{.id = call.id,
                         .prompt = request.prompt_tokens,
@@ -162,7 +185,7 @@ void ServedEngine::State::send(std::uint64_t number, OpenCall& call) {
                         .min_p = static_cast<float>(config.engine.sampling.min_p),
                         .top_k = static_cast<std::int32_t>(config.engine.sampling.top_k),
                         .rules = &rules,
-                        .salt = label_of(call.sent_under)};
+                        .salt = versions.label};
   if (request.of_evaluation()) {
     const bool greedy = is_greedy(request.sampling, static_cast<std::int32_t>(call.first));
     generate.temperature = greedy ? 0 : request.sampling.temperature;
@@ -177,6 +200,8 @@ void ServedEngine::State::take_arrived() {
   for (Arrived& one : inbox->with([](auto& waiting) { return std::exchange(waiting, {}); }))
     if (one.call == kPushCall)
       phase_answered(one.response);
+    else if (one.call == kMetricsCall)
+      figures_answered(one.response);
     else
       held.push_back(std::move(one));
   // Tokens of a version may come before the server has said that it goes on with it (EV-2).
@@ -203,7 +228,7 @@ Result<std::vector<messages::Trajectory>> ServedEngine::State::read(
                          {.stop = rules,
                           .tokenizer = *model.tokenizer,
                           .vocabulary = static_cast<std::int32_t>(model.config.vocab_size),
-                          .versions = labels});
+                          .versions = versions.labels});
 }
 
 void ServedEngine::State::answered(std::uint64_t number,
@@ -212,6 +237,7 @@ void ServedEngine::State::answered(std::uint64_t number,
   if (found == calls.end()) return;
   auto trajectories = read(found->second, response);
   if (!trajectories) return ask_again(number, trajectories.error());
+  heard = clock();
   OpenWork& work = *found->second.work;
   for (std::size_t i = 0; i < trajectories->size(); ++i) {
     counts.generation_tokens += (*trajectories)[i].tokens.size();
@@ -228,6 +254,11 @@ void ServedEngine::State::ask_again(std::uint64_t number, const Error& why) {
   auto node = calls.extract(number);
   OpenCall& call = node.mapped();
   log::warn("event=ask_failed request={} asks={} error=\"{}\"", call.id, call.asks, why.message);
+  if (why.code == ErrorCode::kTimedOut && heard < call.sent)
+    return fail({why.code,
+                 "the server has answered nothing and computed no token for the whole of "
+                 "rollout.engine.request_timeout_s",
+                 why.where, "is it hung, or is the timeout too short for its prompts?"});
   if (call.asks >= kAsksMax)
     return fail(
         {why.code,
@@ -246,6 +277,32 @@ void ServedEngine::State::finish(OpenWork& work) {
   answers.complete(std::move(work.request), std::move(work.trajectories));
 }
 
+void ServedEngine::State::look_at_figures() {
+  if (figures.asked || clock() < figures.due) return;
+  figures.asked = true;
+  figures.due = clock() + config.metrics_every;
+  ask(kMetricsCall, {.method = CallMethod::kGet, .target = "/metrics"}, kFiguresTimeout);
+}
+
+// A server without figures, or one that is busy, is judged by its answers alone.
+void ServedEngine::State::figures_answered(const Result<http::HttpResponse>& response) {
+  figures.asked = false;
+  if (!response || response->status != 200) return;
+  const auto read = read_metrics(response->body, config.dialect->metrics);
+  if (!read) return;
+  if (!figures.first) figures.first = read;
+  figures.newest = read;
+  // A counter that goes back is that of a server that was started anew by somebody.
+  const auto since_first = [this](double ServerMetrics::*counter) {
+    return static_cast<std::uint64_t>(
+        std::max(0.0, (*figures.newest).*counter - (*figures.first).*counter));
+  };
+  const std::uint64_t generated = since_first(&ServerMetrics::generation_tokens);
+  if (generated > counts.generation_tokens) heard = clock();
+  counts.generation_tokens = std::max(counts.generation_tokens, generated);
+  counts.prompt_tokens = std::max(counts.prompt_tokens, since_first(&ServerMetrics::prompt_tokens));
+}
+
 void ServedEngine::State::drive_update() {
   if (!update) return;
   if (const auto phase = update->push.next()) {
@@ -256,16 +313,18 @@ void ServedEngine::State::drive_update() {
 }
 
 Result<void> ServedEngine::State::check_probe(const std::string& body) const {
-  const auto scores = config.dialect->read_scores(body, probe);
+  const auto scores = config.dialect->read_scores(body, versions.probe);
   if (!scores) return scores.error();
-  const auto known = expected.find(update->version);
-  if (known == expected.end()) return {};  // the learner has not told: finish_update() says so
-  const auto before = installed ? expected.find(*installed) : expected.end();
-  const auto fault =
-      probe_fault({.served = *scores,
-                   .expected = known->second,
-                   .before = before == expected.end() ? std::span<const float>{} : before->second,
-                   .tolerance = config.logprob_tolerance});
+  const auto known = versions.expected.find(update->version);
+  if (known == versions.expected.end())
+    return {};  // the learner has not told: finish_update() says so
+  const auto before =
+      versions.installed ? versions.expected.find(*versions.installed) : versions.expected.end();
+  const auto fault = probe_fault(
+      {.served = *scores,
+       .expected = known->second,
+       .before = before == versions.expected.end() ? std::span<const float>{} : before->second,
+       .tolerance = config.logprob_tolerance});
   if (fault) return Error{ErrorCode::kInvalid, *fault};
   return {};
 }
@@ -286,10 +345,8 @@ void ServedEngine::State::phase_answered(const Result<http::HttpResponse>& respo
               update->call.target, fine.error().message);
     if (update->phase == PushPhase::kProbe) {
       // Tokens of these weights may have been sampled meanwhile. Their label becomes unknown.
-      labels.erase(update->facts.label);
-      update->facts.label =
-          label_of(update->version) + "-again-" + std::to_string(++update->refuted);
-      labels[update->facts.label] = update->version;
+      versions.labels.erase(versions.label);
+      new_label();
     }
     update->push.failed(fine.error());
   }
@@ -299,14 +356,16 @@ void ServedEngine::State::phase_answered(const Result<http::HttpResponse>& respo
 
 void ServedEngine::State::finish_update() {
   server.withdraw();
-  if (!expected.contains(update->version))
+  if (!versions.expected.contains(update->version))
     log::warn("event=version_unproven version={}: the learner's probe of it is not known",
               update->version.value);
   update.reset();
-  installed = queue.version();
-  expected.erase(expected.begin(), expected.lower_bound(*installed));
-  if (calls.empty())  // no token of an older version can come any more
-    std::erase_if(labels, [&](const auto& label) { return label.second < *queue.version(); });
+  versions.installed = queue.version();
+  // No open call may have tokens of an older version than the one under which it was sent.
+  PolicyVersion oldest = *versions.installed;
+  for (const auto& [number, call] : calls)
+    if (!call.waits) oldest = std::min(oldest, call.sent_under);
+  std::erase_if(versions.labels, [&](const auto& one) { return one.second < oldest; });
 }
 
 void ServedEngine::State::cancel(const std::function<bool(const Request&)>& which) {
@@ -361,7 +420,7 @@ Result<std::unique_ptr<ServedEngine>> ServedEngine::make(ServedModel model, Serv
                                                         .answers = {},
                                                         .calls = {},
                                                         .update = {},
-                                                        .probe = std::move(probe)})));
+                                                        .versions = {.probe = std::move(probe)}})));
 }
 
 void ServedEngine::submit(messages::GroupWork work) {
@@ -391,6 +450,7 @@ void ServedEngine::cancel_all() {
 
 bool ServedEngine::can_step() const {
   if (state_->failed) return false;
+  if (state_->server.ended()) return true;
   return state_->update || !state_->calls.empty() || state_->queue.next() != nullptr;
 }
 
@@ -401,6 +461,7 @@ Duration ServedEngine::step() {
     state_->fail({ErrorCode::kFailed, "the engine's server " + *why, "rollout.engine",
                   "its last lines are in this rollout's log"});
   if (state_->failed) return {};
+  state_->look_at_figures();
   state_->drive_update();
   if (!state_->update) {
     state_->start_requests();
@@ -414,14 +475,26 @@ std::vector<EngineEvent> ServedEngine::poll() { return state_->answers.take(); }
 EngineStats ServedEngine::stats() const {
   EngineStats stats{.generation_tokens = state_->counts.generation_tokens,
                     .prompt_tokens = state_->counts.prompt_tokens};
-  stats.sequences_running = static_cast<std::int32_t>(state_->running());
-  stats.sequences_waiting = static_cast<std::int32_t>(state_->queue.sequences());
+  std::int64_t running = state_->running();
+  std::int64_t waiting = state_->queue.sequences();
+  if (const auto& figures = state_->figures.newest) {
+    stats.prefix_cache_queries = static_cast<std::uint64_t>(figures->prefix_cache_queries);
+    stats.prefix_cache_hits = static_cast<std::uint64_t>(figures->prefix_cache_hits);
+    stats.preemptions = static_cast<std::uint64_t>(figures->preemptions);
+    stats.kv_cache_usage = std::min(1.0, figures->kv_cache_usage);
+    // Of what was sent some may wait in the server.
+    const auto waits_there = std::min(running, static_cast<std::int64_t>(figures->waiting));
+    running -= waits_there;
+    waiting += waits_there;
+  }
+  stats.sequences_running = static_cast<std::int32_t>(running);
+  stats.sequences_waiting = static_cast<std::int32_t>(waiting);
   return stats;
 }
 
 TokenCounts ServedEngine::tokens() const { return state_->counts; }
 
-std::optional<PolicyVersion> ServedEngine::version() const { return state_->installed; }
+std::optional<PolicyVersion> ServedEngine::version() const { return state_->versions.installed; }
 
 std::optional<PolicyVersion> ServedEngine::wants(const VersionOffer& offer) {
   return state_->queue.wants(offer);
@@ -451,13 +524,12 @@ Duration ServedEngine::finish_update(std::span<const std::byte> arena) {
   // before may come meanwhile, and waits for that version.
   const PolicyVersion version = state_->queue.finish_update();
   PushFacts facts = state_->server.offer(arena);
-  facts.label = state_->label_of(version);
   facts.manifest = &state_->config.manifest;
   facts.recompute = state_->config.engine.kv_on_update == KvOnUpdate::kRecompute;
-  facts.probe = state_->probe;
-  state_->labels[facts.label] = version;
+  facts.probe = state_->versions.probe;
   state_->update.emplace(Update{WeightPush(state_->config.dialect->phases(state_->config.transfer)),
                                 std::move(facts), version});
+  state_->new_label();
   state_->drive_update();
   return {};
 }
@@ -465,8 +537,11 @@ Duration ServedEngine::finish_update(std::span<const std::byte> arena) {
 bool ServedEngine::installing() const { return state_->update.has_value(); }
 
 void ServedEngine::expect(PolicyVersion version, std::vector<float> probe) {
-  auto& expected = state_->expected;
-  expected[version] = std::move(probe);
+  auto& expected = state_->versions.expected;
+  if (probe.empty())
+    expected.erase(version);
+  else
+    expected[version] = std::move(probe);
   if (expected.size() > kExpectedMax) expected.erase(expected.begin());
 }
 

@@ -2,6 +2,9 @@
 // by its address. The rollout actor does not know the difference. Requests are HTTP calls that are
 // answered later; a step takes the answers that have come and sends what may start.
 //
+// While requests run, their tokens are counted by the server's own figures, so that a long
+// completion shows progress before it is whole.
+//
 // EN-1 to EN-5 hold with these bounds. EN-4: each completion has a seed of its own, and the server
 // decides how far its tokens follow from it. EN-5: an answer that does not fit (served_answer.h) is
 // asked for again, and the engine fails where that does not help. A server that ends, or whose
@@ -49,14 +52,15 @@ struct ServerLink {
 struct ServedConfig {
   EngineConfig engine;
   const Dialect* dialect = nullptr;
-  // Versions are called PREFIX-N at the server. It differs for each incarnation of each rollout, so
-  // that weights of somebody else are noticed.
+  // Versions are called PREFIX-VERSION-PUSH at the server. The prefix differs for each incarnation
+  // of each rollout, so that weights of somebody else are noticed.
   std::string label_prefix;
   device::Manifest manifest;  // of published versions
   WeightTransfer transfer = WeightTransfer::kTcp;
   Duration request_timeout = std::chrono::seconds(600);
   Duration update_timeout = std::chrono::seconds(600);  // of each phase
   double logprob_tolerance = 0.1;                       // as ProbeCheck has it
+  Duration metrics_every = std::chrono::seconds(1);     // between looks at the server's figures
 };
 
 struct ServedModel {
@@ -84,7 +88,8 @@ class ServedEngine final : public Engine {
   TokenCounts tokens() const override;
   std::optional<PolicyVersion> version() const override;
   std::optional<PolicyVersion> wants(const VersionOffer& offer) override;
-  bool installs_in_place() const override { return true; }
+  // Each version is copied here: a push takes too long to keep a publisher's place in use.
+  bool installs_in_place() const override { return false; }
   Result<std::span<std::byte>> weight_sink() override;  // one arena, in the host's memory
   void begin_update(PolicyVersion version) override;
   bool may_finish_update() const override;

@@ -85,11 +85,19 @@ Result<void> start(const ServerSpec& spec, Parts& parts) {
   return {};
 }
 
+// Whether the model of the server at the port has the name that ours was given.
+bool is_ours(const ServerSpec& spec, const Parts& parts) {
+  const auto models = http::http_get(parts.at, "/v1/models", kCallTimeout);
+  return models && models->status == 200 &&
+         models->body.find('"' + spec.launch.name + '"') != std::string::npos;
+}
+
 // Whether it answers /health with 200, by the deadline.
 Result<void> await_health(const ServerSpec& spec, const Parts& parts) {
   const Time deadline = steady_now() + spec.startup_timeout;
   std::string last = "nothing listens there";
   for (;;) {
+    if (spec.beat) spec.beat();
     if (const auto why = parts.process ? parts.process->ended() : std::nullopt)
       return named(spec, ErrorCode::kFailed, "its server " + *why,
                    "look at this rollout's log for all that it said");
@@ -100,9 +108,11 @@ Result<void> await_health(const ServerSpec& spec, const Parts& parts) {
                                     : "is the address right, and does the server run?");
     if (!http::await_server(parts.at, kLook)) continue;
     const auto health = http::http_get(parts.at, parts.prefix + "/health", kCallTimeout);
-    if (health && health->status == 200) return {};
     last =
         health ? "its /health answers " + std::to_string(health->status) : health.error().message;
+    if (!health || health->status != 200) continue;
+    if (!parts.process || is_ours(spec, parts)) return {};
+    last = "another server has taken its port";
   }
 }
 

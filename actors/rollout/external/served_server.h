@@ -2,6 +2,7 @@
 // reached through the ServerLink that served_engine.h asks for.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -27,6 +28,7 @@ struct ServerSpec {
   std::string plugin_folder;
   Duration startup_timeout = std::chrono::minutes(20);
   device::Manifest manifest;
+  std::function<void()> beat;  // called while the server is waited for; may be empty
 };
 
 // Returns when the server answers and has the routes that the dialect needs; it then ends with the

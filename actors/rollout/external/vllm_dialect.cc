@@ -37,6 +37,16 @@ constexpr auto kPhases = std::to_array<PushPhase>(
     {PushPhase::kPause, PushPhase::kAbandon, PushPhase::kConnect, PushPhase::kStart,
      PushPhase::kSend, PushPhase::kFinish, PushPhase::kResume, PushPhase::kProbe});
 
+constexpr auto kMetrics = std::to_array<MetricName>(
+    {{"vllm:generation_tokens_total", &ServerMetrics::generation_tokens},
+     {"vllm:prompt_tokens_total", &ServerMetrics::prompt_tokens},
+     {"vllm:prefix_cache_queries_total", &ServerMetrics::prefix_cache_queries},
+     {"vllm:prefix_cache_hits_total", &ServerMetrics::prefix_cache_hits},
+     {"vllm:num_preemptions_total", &ServerMetrics::preemptions},
+     {"vllm:num_requests_running", &ServerMetrics::running},
+     {"vllm:num_requests_waiting", &ServerMetrics::waiting},
+     {"vllm:kv_cache_usage_perc", &ServerMetrics::kv_cache_usage}});
+
 std::vector<std::string> program(const std::string& python) {
   if (python.empty()) return {"vllm", "serve"};
   return {python, "-m", "vllm.entrypoints.cli.main", "serve"};
@@ -51,7 +61,7 @@ std::vector<std::string> arguments(const LaunchSpec& spec) {
       "--port",
       number(spec.port),
       "--served-model-name",
-      "tandem",
+      spec.name,
       "--load-format",
       "dummy",
       "--dtype",
@@ -245,6 +255,7 @@ const Dialect& vllm_dialect() {
                                     .read_generated = read_generated,
                                     .abort = abort_request,
                                     .read_scores = read_scores,
+                                    .metrics = kMetrics,
                                     .phases = phases,
                                     .push = push};
   return kDialect;

@@ -228,7 +228,7 @@ TEST(JobTable, RefusesByNameWhatIsNotInThisVersion) {
       ++refused;
     }
   }
-  EXPECT_GE(refused, 10);
+  EXPECT_GE(refused, 9);
 }
 
 TEST(JobTable, NamesTheKeyThatWasMisspelt) {
@@ -514,6 +514,11 @@ TEST(JobTable, PrintedJobsReadBackAsTheSameJobPJ1) {
     if (rng.below(3) == 0) job.warm_start->until.reset();
     if (rng.below(3) == 0) job.warm_start.reset();
     if (rng.below(3) == 0) job.pricing.reset();
+    if (job.rollout.name != EngineName::kNative) {  // what a server cannot do is refused
+      job.rollout.engine.url.clear();
+      job.async.schedule = Schedule::kBudget;
+      job.weight_broadcast.type = BroadcastType::kAuto;
+    }
     settle(job, [](std::string_view) { return true; });
     const std::string printed = print_job(job);
     const auto read = parse_job({.yaml = printed,

@@ -36,6 +36,50 @@ TEST(RolloutVersions, AVersionThatLiesInPlaceIsHeldUntilItIsInstalled) {
   EXPECT_EQ(*f.weight_calls, (std::vector<std::string>{"begin 0", "held", "cancel"}));
 }
 
+// An engine that is a server: whatever comes while it takes a version waits, or is answered, and
+// the version is told of before its first token (RO-1).
+TEST(RolloutVersions, AnEngineMayTakeAVersionInManySteps_RO1) {
+  FakeEngineConfig engine = Fixture::engine_config();
+  engine.install_steps = 50;
+  Fixture f(1, engine);
+  const auto installed = [&] { return f.heard->all<messages::Installed>().size(); };
+  f.publish(kV0, kV0);
+  f.assign(1, 2);
+  f.executor.run_until([] { return false; }, 20ms);
+  EXPECT_EQ(installed(), 0u);
+  EXPECT_EQ(f.phases.back(), "update");
+  f.publish(kV1, kV0);  // the next version waits for the one that is taken
+  f.tell(messages::Evaluate{.evaluation = messages::EvaluationId{1},
+                            .version = kV0,
+                            .prompts = {{.index = 0, .prompt = "e"}}});
+  f.tell(messages::HandBack{.groups = {GroupId{1}}});
+  f.tell(MeetAgain{});
+  f.assign(3, 1);
+  f.executor.run_until([] { return false; }, 5ms);
+  ASSERT_EQ(f.heard->all<messages::RolloutBack>().size(), 1u);
+  EXPECT_FALSE(f.heard->all<messages::RolloutBack>()[0].installed) << "it is not installed yet";
+  ASSERT_TRUE(f.run_until_generated(2));
+  EXPECT_FALSE(f.generated().contains(GroupId{1})) << "it was handed back";
+  ASSERT_TRUE(f.executor.run_until([&] { return installed() >= 2; }, 5s));
+  bool told = false;
+  for (const messages::RolloutEvents& event : f.heard->events) {
+    told = told || std::holds_alternative<messages::Installed>(event);
+    EXPECT_TRUE(told || !std::holds_alternative<messages::Generated>(event)) << "RO-1";
+  }
+  EXPECT_GE(f.heard->all<messages::Installed>()[0].seconds, 0.05) << "all of its steps";
+  EXPECT_EQ(std::ranges::count(*f.weight_calls, "begin 0"), 1) << "it is not begun again meanwhile";
+}
+
+TEST(RolloutVersions, ARolloutMayEndWhileItsEngineTakesAVersion) {
+  FakeEngineConfig engine = Fixture::engine_config();
+  engine.install_steps = 50;
+  Fixture f(1, engine);
+  f.publish(kV0, kV0);
+  f.assign(1, 2);
+  f.executor.run_until([] { return false; }, 20ms);
+  EXPECT_TRUE(f.heard->all<messages::Installed>().empty());
+}
+
 // A hang counts against the prompts by its phase, and weights are no prompts.
 TEST(RolloutVersions, PromptsAndWeightsHavePhasesOfTheirOwn) {
   FakeEngineConfig engine = Fixture::engine_config();

@@ -9,8 +9,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include "runtime/base/file.h"
-
 namespace tandem::weights {
 namespace {
 
@@ -26,18 +24,26 @@ bool read_all(int fd, void* to, std::size_t bytes) {
   return true;
 }
 
+OwnedFd connect_to(const FeedAddress& feed) {
+  OwnedFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(feed.port);
+  ::inet_pton(AF_INET, feed.host.c_str(), &to.sin_addr);
+  if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0) return {};
+  return fd;
+}
+
 }  // namespace
+
+SilentStranger::SilentStranger(const FeedAddress& to) : fd_(connect_to(to)) {}
 
 std::optional<std::string> read_feed(const FeedAddress& from,
                                      const std::vector<std::span<std::byte>>& tensors,
-                                     std::size_t breaks_at) {
-  const OwnedFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in to{};
-  to.sin_family = AF_INET;
-  to.sin_port = htons(from.port);
-  ::inet_pton(AF_INET, from.host.c_str(), &to.sin_addr);
-  if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0)
-    return "cannot connect to the feed";
+                                     std::size_t breaks_at,
+                                     const std::function<void()>& after_first) {
+  const OwnedFd fd = connect_to(from);
+  if (fd.get() < 0) return "cannot connect to the feed";
   const std::string hello = "TANDEMW1" + from.token + std::string(4, '\0');
   if (::send(fd.get(), hello.data(), hello.size(), MSG_NOSIGNAL) != std::ssize(hello))
     return "the feed took no greeting";
@@ -52,6 +58,7 @@ std::optional<std::string> read_feed(const FeedAddress& from,
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     if (breaks_at > 0 && i == breaks_at) return "the transfer broke off";
     if (!read_all(fd.get(), tensors[i].data(), tensors[i].size())) return "the feed ended";
+    if (i == 0 && after_first) after_first();
     if (tensors[i].empty()) continue;  // a null pointer would begin the sum anew
     crc = crc32_z(crc, reinterpret_cast<const Bytef*>(tensors[i].data()), tensors[i].size());
   }

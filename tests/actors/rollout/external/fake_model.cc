@@ -196,6 +196,24 @@ void FakeModel::update(std::span<const std::byte> arena, std::string label) {
   for (auto& [key, engine] : state_->engines) state_->install(*engine);
 }
 
+TokenCounts FakeModel::tokens() const {
+  const std::lock_guard lock(state_->mutex);
+  TokenCounts sum;
+  for (const auto& [key, engine] : state_->engines) {
+    const TokenCounts one = engine->tokens();
+    sum.generation_tokens += one.generation_tokens;
+    sum.prompt_tokens += one.prompt_tokens;
+  }
+  return sum;
+}
+
+std::int64_t FakeModel::sequences_running() const {
+  const std::lock_guard lock(state_->mutex);
+  std::int64_t sum = 0;
+  for (const auto& [key, engine] : state_->engines) sum += engine->stats().sequences_running;
+  return sum;
+}
+
 void FakeModel::relabel(std::string label) {
   const std::lock_guard lock(state_->mutex);
   state_->labels.push_back(std::move(label));

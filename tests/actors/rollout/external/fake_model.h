@@ -53,6 +53,9 @@ class FakeModel {
   // Between two steps: everything that runs goes on by these weights. `arena` has the layout of
   // info().manifest and is copied.
   void update(std::span<const std::byte> arena, std::string label);
+  // Sums over all that was computed.
+  TokenCounts tokens() const;
+  std::int64_t sequences_running() const;
   void relabel(std::string label);  // calls the weights that it has by another name
   std::string label() const;        // of the version that is installed
   // The log-probabilities of all tokens but the first one, at temperature 1.

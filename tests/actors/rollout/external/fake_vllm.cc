@@ -128,6 +128,7 @@ class FakeVllm {
                       {{{"id", value("--served-model-name", options_.model)},
                         {"root", options_.model},
                         {"max_model_len", positions()}}}}});
+    if (route == "/metrics") return metrics();
     const bool generation = route.starts_with("/inference/v1/");
     if (generation ? !options_.flags.contains("--enable-scale-out") : !dev_)
       return refusal(404, "Not Found");
@@ -199,6 +200,20 @@ class FakeVllm {
       });
       if (why) respond(refusal(400, *why));
     }};
+  }
+
+  HttpAnswer metrics() const {
+    const TokenCounts tokens = model_.tokens();
+    const auto line = [](const std::string& name, std::uint64_t value) {
+      return name + "{engine=\"0\",model_name=\"tandem\"} " + std::to_string(value) + ".0\n";
+    };
+    return HttpResponse{
+        .content_type = "text/plain",
+        .body = "# HELP vllm:generation_tokens_total Number of generation tokens processed.\n" +
+                line("vllm:generation_tokens_total", tokens.generation_tokens) +
+                line("vllm:prompt_tokens_total", tokens.prompt_tokens) +
+                line("vllm:num_requests_running",
+                     static_cast<std::uint64_t>(model_.sequences_running()))};
   }
 
   HttpAnswer scored(const FakeRequest& request) {

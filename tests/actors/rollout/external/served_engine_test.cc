@@ -80,7 +80,8 @@ struct Served {
                                     .label_prefix = "us",
                                     .manifest = model.weights(kV0).manifest(),
                                     .request_timeout = timeout,
-                                    .update_timeout = timeout},
+                                    .update_timeout = timeout,
+                                    .metrics_every = 0s},
                                    *std::move(link));
     EXPECT_TRUE(made);
     engine = *std::move(made);
@@ -229,6 +230,18 @@ TEST(ServedEngine, AnEvaluationOfTheVersionBeforeMayComeWhileItIsReplaced) {
   served.update(kV0);
   served.run();
   EXPECT_EQ(served.evaluated.size(), 1u);
+}
+
+TEST(ServedEngine, CountsTokensBeforeTheirCompletionsAreWhole) {
+  Served served({"--max-num-seqs", "1"});
+  served.submit_all();
+  bool early = false;
+  served.run_until([&] {
+    early = early || (served.payloads.empty() && served.engine->tokens().generation_tokens > 0);
+    return false;
+  });
+  EXPECT_TRUE(early) << "a lease is extended by tokens";
+  served.expect_right();
 }
 
 TEST(ServedEngine, APromptThatIsTooLongIsRefusedAlone) {
