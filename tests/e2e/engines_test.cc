@@ -132,6 +132,8 @@ TEST(Engines, WhatIsWrongWithAServerIsSaidWithWhatToDo) {
   };
   expect_said({"rollout.engine.command=[/no/such/vllm]"},
               {"/no/such/vllm", "rollout.engine.command"});
+  expect_said({"rollout.engine.url=[http://127.0.0.1:9]", "rollout.temperature=0.7"},
+              {"from before the temperature"});
   expect_said({"async.schedule=fixed_lag"}, {"repeats a run bit for bit"});
   expect_said({"rollout.engine.url=[http://127.0.0.1:9]", "rollout.replicas=2"},
               {"has 1 servers for 2 rollouts"});

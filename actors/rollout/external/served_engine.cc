@@ -107,7 +107,6 @@ struct ServedEngine::State {
   void open_call(const std::shared_ptr<OpenWork>& work, std::size_t first, std::int32_t n);
   void send_due();
   void send(std::uint64_t number, OpenCall& call);
-  std::string body_of(const OpenCall& call) const;
   void ask(std::uint64_t number, const ServerCall& call, Duration timeout);
   void take_arrived();
   void answered(std::uint64_t number, const Result<http::HttpResponse>& response);
