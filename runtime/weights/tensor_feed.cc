@@ -20,6 +20,7 @@
 #include <thread>
 #include <utility>
 
+#include "runtime/base/clock.h"
 #include "runtime/base/secret.h"
 
 namespace tandem::weights {

@@ -113,9 +113,8 @@ TEST(Engines, AServerThatRunsAlreadyIsDrivenAndLeftAlone) {
                      R"({"backend":"tandem_tcp"})"};
   Process process = home.start_program(server);
   ASSERT_TRUE(process.said("Application startup complete"));
-  const json result = home.train(
-      kSmallId, small_job(kEngineSteps, {"rollout.name=vllm",
-                                         "rollout.engine.url=[http://127.0.0.1:" + port + "]"}));
+  const std::string url = "rollout.engine.url=[http://127.0.0.1:" + port + "]";
+  const json result = home.train(kSmallId, small_job(kEngineSteps, {"rollout.name=vllm", url}));
   expect_right(home, result);
   EXPECT_FALSE(process.ended());
 }
