@@ -110,7 +110,7 @@ AdviceWords limit_words(const Advice& advice, const SizeReport& report) {
           mend};
 }
 
-// What to do where the trainer waits, and more rollouts would not help.
+// Says what a user can do where the trainer waits and more rollouts would not help.
 std::string mend_of_cause(const SizeReport& report) {
   const std::string job = job_word(report);
   const auto& gap = report.gap;

@@ -1,5 +1,6 @@
-// What an engine has to tell its rollout actor, and how it answers requests: a group by an event, a
-// prompt of an evaluation as a part of that evaluation. Every engine uses it. One thread.
+// Collects the events that an engine tells its rollout actor. An answered group is an event of its
+// own; the answered prompts of an evaluation are one event together. Every engine uses this class.
+// One thread.
 #pragma once
 
 #include <functional>

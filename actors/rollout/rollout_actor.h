@@ -4,9 +4,8 @@
 //
 // Invariants
 //   RO-1  Weights change between steps, never inside one, but for an engine that is installing()
-//         them in its steps. After each change, and before the first
-//         token by the new weights, Installed tells the version and the checksum of what was
-//         copied.
+//         them in its steps. After each change, and before the first token by the new weights,
+//         Installed tells the version and the checksum of what was copied.
 //   RO-2  A group goes out by Generated only once its payload is stored, at most once.
 //   RO-3  Every assigned group ends in one of Generated, Unservable, or a HandBack.
 //   RO-4  At most kWritesInFlight payload writes are outstanding, however fast the engine is.

@@ -247,7 +247,7 @@ const Key kRolloutPoolKeys[] = {
      .unit = "seconds"},
 };
 
-// What an engine with a server of its own cannot do, or needs.
+// Adds the rules that a job breaks whose engine has a server of its own.
 void server_rules(const JobSpec& job, std::vector<Violation>& broken) {
   if (job.rollout.name == EngineName::kNative) return;
   const EngineServerSpec& engine = job.rollout.engine;

@@ -70,7 +70,6 @@ struct LaunchSpec {
   std::int64_t max_num_batched_tokens = 0;
   double gpu_memory_utilization = 0;
   bool on_cpu = false;
-  WeightTransfer transfer = WeightTransfer::kTcp;
 };
 
 // A route that a server must have, with what to do where it has not.

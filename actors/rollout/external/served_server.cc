@@ -21,7 +21,6 @@ constexpr Duration kCallTimeout = std::chrono::seconds(30);
 // Everything that a server needs while it is driven. Members end in the reverse order: the requests
 // first, the thread that serves the child's pipes last.
 struct Parts {
-  Dialect const* dialect = nullptr;
   link::Endpoint at;
   std::string prefix;  // of each route, without a slash at its end: the path of the url
   std::unique_ptr<link::IoThread> io;
@@ -142,7 +141,6 @@ Result<void> attach(const ServerSpec& spec, Parts& parts) {
 
 Result<ServerLink> open_server(ServerSpec spec) {
   auto parts = std::make_shared<Parts>();
-  parts->dialect = spec.dialect;
   parts->manifest = spec.manifest;
   auto feed = weights::TensorFeed::listen();
   if (!feed) return feed.error();

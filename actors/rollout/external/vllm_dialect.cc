@@ -6,9 +6,11 @@
 // request carries the version's label as its cache_salt, so that no prefix of another version is
 // found. With clear_cache=true frozen requests compute their keys and values anew.
 //
-// What was seen on the real server and is kept here: an update that breaks off leaves weights that
-// end the server at its next forward pass, so that it stays paused until a whole push has come
-// (weight_push.h); a second start is refused until the first was finished (kAbandon).
+// Two observations of the real server shaped this file. An update that breaks off leaves weights
+// that end the server at its next forward pass; so the server stays paused until a whole push has
+// come (weight_push.h). And the server refuses a second start until the first one was finished; so
+// a second push begins with kAbandon.
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <utility>
@@ -22,7 +24,7 @@ namespace {
 
 using nlohmann::json;
 
-// Puts its own name before the id of a request.
+// The server puts this before the id of a request.
 constexpr std::string_view kIdPrefix = "generate-tokens-";
 // Children of a request draw with seed + index, which must not overflow 63 bits.
 constexpr std::uint64_t kSeedMask = (std::uint64_t{1} << 62) - 1;
@@ -74,7 +76,6 @@ std::vector<std::string> arguments(const LaunchSpec& spec) {
       number(std::max<std::int64_t>(spec.max_num_batched_tokens, spec.positions_max)),
       "--enable-scale-out",
       "--disable-uvicorn-access-log",
-
       "--logprobs-mode",
       "processed_logprobs",
       "--weight-transfer-config",
