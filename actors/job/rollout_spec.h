@@ -24,8 +24,10 @@ struct EngineServerSpec {
   std::vector<std::string> url;  // servers that run already, one for each actor; empty: started
   double startup_timeout_s = 1200;
   double request_timeout_s = 600;
-  double logprob_tolerance = 0.1;
-  WeightTransfer weight_transfer = WeightTransfer::kTcp;
+  std::optional<double> logprob_tolerance;  // nullopt: by model.dtype
+  WeightTransfer weight_transfer = WeightTransfer::kAuto;
+  // For weight_transfer disk, where the server sees it too; nullopt: in the run's directory.
+  std::optional<std::filesystem::path> weights_dir;
 };
 
 // The rollout actors and their engine.

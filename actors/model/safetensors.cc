@@ -44,6 +44,35 @@ std::optional<device::DType> stored_dtype(const std::string& dtype) {
   return std::nullopt;
 }
 
+// The parts of a file that is to be written, which are borrowed.
+class NewFile {
+ public:
+  void add(const std::string& name, const char* dtype, const std::vector<std::int64_t>& shape,
+           std::span<const std::byte> bytes) {
+    CHECK(!header_.contains(name));
+    header_[name] = {
+        {"dtype", dtype}, {"shape", shape}, {"data_offsets", {end_, end_ + bytes.size()}}};
+    end_ += bytes.size();
+    parts_.push_back(bytes);
+  }
+  // Valid while this is.
+  std::span<const std::span<const std::byte>> parts() {
+    // Spaces at the end of the header are part of the format.
+    text_ = header_.dump();
+    text_.resize((text_.size() + kHeaderAlignment - 1) / kHeaderAlignment * kHeaderAlignment, ' ');
+    text_bytes_ = text_.size();
+    parts_[0] = std::as_bytes(std::span(&text_bytes_, 1));
+    parts_[1] = std::as_bytes(std::span(text_));
+    return parts_;
+  }
+
+ private:
+  nlohmann::ordered_json header_{{"__metadata__", {{"format", "pt"}}}};
+  std::uint64_t end_ = 0, text_bytes_ = 0;
+  std::string text_;
+  std::vector<std::span<const std::byte>> parts_{2};  // the header's size, the header, tensors
+};
+
 Error damaged(const std::filesystem::path& file, const std::string& problem) {
   return Error{.message = "safetensors: " + problem,
                .where = file.string(),
@@ -368,24 +397,22 @@ Result<void> TensorFiles::check_tied_copy(std::span<const NamedTensor> tensors,
 
 Result<void> write_safetensors(const std::filesystem::path& file,
                                std::span<const NamedTensor> tensors) {
-  nlohmann::ordered_json header;
-  header["__metadata__"] = {{"format", "pt"}};
-  std::uint64_t at = 0;
+  NewFile made;
   for (const NamedTensor& tensor : tensors) {
     CHECK(value_count(tensor.shape) == tensor.values.size());
-    CHECK(!header.contains(tensor.name));
-    const std::uint64_t end = at + tensor.values.size_bytes();
-    header[tensor.name] = {{"dtype", "F32"}, {"shape", tensor.shape}, {"data_offsets", {at, end}}};
-    at = end;
+    made.add(tensor.name, "F32", tensor.shape, std::as_bytes(tensor.values));
   }
-  // Spaces at the end of the header are part of the format.
-  std::string text = header.dump();
-  text.resize((text.size() + kHeaderAlignment - 1) / kHeaderAlignment * kHeaderAlignment, ' ');
-  const std::uint64_t header_bytes = text.size();
-  std::vector<std::span<const std::byte>> parts{std::as_bytes(std::span(&header_bytes, 1)),
-                                                std::as_bytes(std::span(text))};
-  for (const NamedTensor& tensor : tensors) parts.push_back(std::as_bytes(tensor.values));
-  return write_file_atomic(file, parts);
+  return write_file_atomic(file, made.parts());
+}
+
+Result<void> write_weights(const std::filesystem::path& file, const WeightBytes& weights) {
+  NewFile made;
+  for (const device::ParameterSpec& parameter : weights.manifest.parameters) {
+    CHECK(parameter.dtype == device::DType::kF32 || parameter.dtype == device::DType::kBF16);
+    made.add(parameter.name, parameter.dtype == device::DType::kF32 ? "F32" : "BF16",
+             parameter.shape, weights.arena.subspan(parameter.offset_bytes, parameter.bytes));
+  }
+  return write_file(file, made.parts());
 }
 
 }  // namespace tandem::model

@@ -22,6 +22,7 @@
 
 #include "runtime/base/file.h"
 #include "runtime/base/result.h"
+#include "runtime/device/manifest.h"
 #include "runtime/device/parallel.h"
 
 namespace tandem::model {
@@ -103,5 +104,14 @@ class TensorFiles {
 // Writes one f32 file with the tensors in the order given, atomically.
 Result<void> write_safetensors(const std::filesystem::path& file,
                                std::span<const NamedTensor> tensors);
+
+// Published weights: f32 or bf16. Borrowed.
+struct WeightBytes {
+  const device::Manifest& manifest;
+  std::span<const std::byte> arena;  // laid out by it
+};
+// Writes them as one file, in place and without waiting for the disk: for a program that reads it
+// now, not to be kept.
+Result<void> write_weights(const std::filesystem::path& file, const WeightBytes& weights);
 
 }  // namespace tandem::model

@@ -2,7 +2,9 @@
 // server of its own. Plain values.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <span>
 
 #include "runtime/base/enum_names.h"
 
@@ -11,18 +13,38 @@ namespace tandem::rollout {
 enum class EngineName : std::uint8_t {
   kNative,  // in the rollout's own process (native_engine.h)
   kVllm,    // a server of vLLM (external/served_engine.h)
+  kSglang,  // a server of SGLang
 };
 constexpr auto enum_names(EngineName) {
   using enum EngineName;
-  return enum_name_rows<EngineName>({{kNative, "native"}, {kVllm, "vllm"}});
+  return enum_name_rows<EngineName>({{kNative, "native"}, {kVllm, "vllm"}, {kSglang, "sglang"}});
 }
 
 // How a version goes from a rollout to its server.
 enum class WeightTransfer : std::uint8_t {
-  kTcp,  // the server reads the tensors from the rollout (runtime/weights/tensor_feed.h)
+  kAuto,  // the first that the engine has
+  kTcp,   // the server reads the tensors from the rollout (runtime/weights/tensor_feed.h)
+  kDisk,  // the server reads a folder that the rollout has written
 };
 constexpr auto enum_names(WeightTransfer) {
-  return enum_name_rows<WeightTransfer>({{WeightTransfer::kTcp, "tcp"}});
+  using enum WeightTransfer;
+  return enum_name_rows<WeightTransfer>({{kAuto, "auto"}, {kTcp, "tcp"}, {kDisk, "disk"}});
+}
+
+inline constexpr std::array kVllmTransfers{WeightTransfer::kTcp, WeightTransfer::kDisk};
+inline constexpr std::array kSglangTransfers{WeightTransfer::kDisk};
+
+// The ways that lead to an engine's server, the usual one first; none for the native engine.
+constexpr std::span<const WeightTransfer> transfers_to(EngineName name) {
+  switch (name) {
+    case EngineName::kNative:
+      break;
+    case EngineName::kVllm:
+      return kVllmTransfers;
+    case EngineName::kSglang:
+      return kSglangTransfers;
+  }
+  return {};
 }
 
 }  // namespace tandem::rollout

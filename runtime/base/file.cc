@@ -280,11 +280,17 @@ Result<void> read_file_into(const std::filesystem::path& path, std::span<std::by
   return {};
 }
 
-Result<void> write_file(const std::filesystem::path& path, std::span<const std::byte> content) {
+Result<void> write_file(const std::filesystem::path& path,
+                        std::span<const std::span<const std::byte>> parts) {
   const OwnedFd fd = open_file(path, O_WRONLY | O_CREAT | O_TRUNC);
   if (!fd) return file_error("create file", path);
-  if (!write_all(fd.get(), content)) return file_error("write file", path);
+  for (const std::span<const std::byte> part : parts)
+    if (!write_all(fd.get(), part)) return file_error("write file", path);
   return {};
+}
+
+Result<void> write_file(const std::filesystem::path& path, std::span<const std::byte> content) {
+  return write_file(path, std::span(&content, 1));
 }
 
 Result<void> write_file_atomic(const std::filesystem::path& path,

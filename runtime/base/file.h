@@ -108,6 +108,8 @@ Result<void> read_file_into(const std::filesystem::path& path, std::span<std::by
 // Makes or overwrites `path`, in place and without waiting for the disk. A crash may leave part of
 // the content, or none.
 Result<void> write_file(const std::filesystem::path& path, std::span<const std::byte> content);
+Result<void> write_file(const std::filesystem::path& path,
+                        std::span<const std::span<const std::byte>> parts);
 
 // Writes all of it, in as many system calls as that takes. False: errno says why.
 bool write_all(int fd, std::span<const std::byte> content);

@@ -116,6 +116,7 @@ void find_functions(NcclSymbols& symbols, NcclApi& api) {
   symbols.require("ncclGroupStart", api.group_start);
   symbols.require("ncclGroupEnd", api.group_end);
   symbols.require("ncclBroadcast", api.broadcast);
+  symbols.require("ncclAllReduce", api.all_reduce);
   symbols.require("ncclSend", api.send);
   symbols.require("ncclRecv", api.receive);
   symbols.require("ncclMemAlloc", api.mem_alloc);

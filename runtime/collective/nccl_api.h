@@ -37,7 +37,9 @@ enum class NcclResult : int {  // ncclResult_t
   kInProgress = 7,
 };
 
-enum class NcclType : int { kUint8 = 1 };  // ncclDataType_t: everything is sent as bytes
+// ncclDataType_t: everything is sent as bytes, but for sums.
+enum class NcclType : int { kUint8 = 1, kFloat32 = 7 };
+enum class NcclSum : int { kSum = 0 };  // ncclRedOp_t
 
 // ncclConfig_t as of 2.19. Later versions append fields, and recognize the shorter struct of an
 // older version by its size and version.
@@ -79,6 +81,8 @@ struct NcclApi {
   NcclResult (*group_end)() = nullptr;
   NcclResult (*broadcast)(const void* from, void* to, std::size_t count, NcclType type, int root,
                           Comm comm, Stream stream) = nullptr;
+  NcclResult (*all_reduce)(const void* from, void* to, std::size_t count, NcclType type,
+                           NcclSum sum, Comm comm, Stream stream) = nullptr;
   NcclResult (*send)(const void* from, std::size_t count, NcclType type, int peer, Comm comm,
                      Stream stream) = nullptr;
   NcclResult (*receive)(void* to, std::size_t count, NcclType type, int peer, Comm comm,

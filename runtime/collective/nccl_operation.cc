@@ -8,6 +8,8 @@ namespace tandem::collective {
 namespace {
 
 std::string describe_transfer(const NcclTransfer& transfer) {
+  if (transfer.kind == NcclKind::kAllReduce)
+    return std::string(name(transfer.kind)) + " of " + std::to_string(transfer.bytes) + " bytes";
   const char* const preposition = transfer.kind == NcclKind::kSend ? " to rank " : " from rank ";
   return std::string(name(transfer.kind)) + " of " + std::to_string(transfer.bytes) + " bytes" +
          preposition + std::to_string(transfer.peer);
@@ -27,7 +29,8 @@ std::uint64_t bytes_of(const NcclOperation& operation) {
 
 std::vector<int> peers_of(const NcclOperation& operation) {
   std::vector<int> peers;
-  for (const NcclTransfer& transfer : operation.transfers) peers.push_back(transfer.peer);
+  for (const NcclTransfer& transfer : operation.transfers)
+    if (transfer.kind != NcclKind::kAllReduce) peers.push_back(transfer.peer);
   std::ranges::sort(peers);
   peers.erase(std::unique(peers.begin(), peers.end()), peers.end());
   return peers;
@@ -42,7 +45,8 @@ std::string describe_operation(const NcclOperation& operation) {
   return text;
 }
 
-// The root of a broadcast waits for all others, whose numbers are not in its operation.
+// The root of a broadcast, and each rank of a sum, waits for all others, whose numbers are not in
+// its operation.
 std::string awaited_ranks(const NcclOperation& operation, int rank) {
   std::string list;
   for (const int peer : peers_of(operation))
@@ -60,15 +64,18 @@ Result<void> check_operation(const NcclOperation& operation, const NcclEpoch& ep
                                                " transfers, not 1 to " +
                                                std::to_string(kNcclTransfersMax));
   for (const NcclTransfer& transfer : operation.transfers) {
-    const bool broadcast = transfer.kind == NcclKind::kBroadcast;
-    if (!broadcast && transfer.kind != NcclKind::kSend && transfer.kind != NcclKind::kReceive)
+    const bool of_all =
+        transfer.kind == NcclKind::kBroadcast || transfer.kind == NcclKind::kAllReduce;
+    if (!of_all && transfer.kind != NcclKind::kSend && transfer.kind != NcclKind::kReceive)
       return refusal(name(transfer.kind), "it is no transfer");
     if (transfer.memory == nullptr || transfer.bytes == 0)
       return refusal(describe_transfer(transfer), "it has no memory");
     if (transfer.peer < 0 || transfer.peer >= epoch.size)
       return refusal(describe_transfer(transfer),
                      "there are " + std::to_string(epoch.size) + " ranks");
-    if (!broadcast && transfer.peer == epoch.rank)
+    if (transfer.kind == NcclKind::kAllReduce && transfer.bytes % sizeof(float) != 0)
+      return refusal(describe_transfer(transfer), "that is not a number of whole floats");
+    if (!of_all && transfer.peer == epoch.rank)
       return refusal(describe_transfer(transfer), "that is this rank itself");
   }
   return {};

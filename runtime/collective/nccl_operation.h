@@ -13,12 +13,12 @@
 
 namespace tandem::collective {
 
-// One broadcast, send or receive of this rank, as part of an operation.
+// One broadcast, send, receive or sum of this rank, as part of an operation.
 struct NcclTransfer {
-  NcclKind kind = NcclKind::kBroadcast;  // or kSend, kReceive
+  NcclKind kind = NcclKind::kBroadcast;  // or kSend, kReceive, kAllReduce
   std::byte* memory = nullptr;           // a GPU's; of a broadcast's root and of a send: only read
-  std::size_t bytes = 0;
-  int peer = 0;  // the other rank; of a broadcast the root
+  std::size_t bytes = 0;                 // of a sum: whole f32, in an order that NCCL chooses
+  int peer = 0;                          // the other rank; of a broadcast the root; of a sum 0
 };
 
 inline constexpr std::size_t kNcclTransfersMax = 4096;  // in one operation

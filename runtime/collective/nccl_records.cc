@@ -5,7 +5,8 @@
 
 namespace tandem::collective {
 const char* name(NcclKind kind) {
-  constexpr std::array kNames{"start", "broadcast", "send", "receive", "group", "finish", "abort"};
+  constexpr std::array kNames{"start",   "broadcast", "all-reduce", "send",
+                              "receive", "group",     "finish",     "abort"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 

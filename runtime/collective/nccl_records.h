@@ -22,7 +22,16 @@ namespace tandem::collective {
 
 inline constexpr std::size_t kNcclRecordsMax = 1024;
 
-enum class NcclKind : std::uint8_t { kStart, kBroadcast, kSend, kReceive, kGroup, kFinish, kAbort };
+enum class NcclKind : std::uint8_t {
+  kStart,
+  kBroadcast,
+  kAllReduce,
+  kSend,
+  kReceive,
+  kGroup,
+  kFinish,
+  kAbort
+};
 // How far a request came; the order of the values is the order in which they follow each other, up
 // to kDone. The last three end it.
 enum class NcclState : std::uint8_t {

@@ -201,6 +201,11 @@ NcclResult CommunicatorState::call_nccl(NcclCalls& calls, const SubmittedOperati
       return make("ncclRecv", [&] {
         return api.receive(t.memory, t.bytes, NcclType::kUint8, t.peer, comm_, stream);
       });
+    if (t.kind == NcclKind::kAllReduce)
+      return make("ncclAllReduce", [&] {
+        return api.all_reduce(t.memory, t.memory, t.bytes / sizeof(float), NcclType::kFloat32,
+                              NcclSum::kSum, comm_, stream);
+      });
     return make("ncclBroadcast", [&] {
       return api.broadcast(t.memory, t.memory, t.bytes, NcclType::kUint8, t.peer, comm_, stream);
     });

@@ -1,5 +1,6 @@
-// Jobs whose engine is a server: a fake of vLLM with the model of the quickstart inside, so that
-// log-probabilities are the learner's to the bit and every promise of a run can be asked for.
+// Jobs whose engine is a server: a fake of vLLM or SGLang with the model of the quickstart inside,
+// so that log-probabilities are the learner's to the bit and every promise of a run can be asked
+// for.
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -15,9 +16,15 @@ using nlohmann::json;
 
 constexpr int kEngineSteps = 12;
 
-Words served_job(const Words& args = {}, const Words& settings = {}) {
-  return small_job(kEngineSteps, Words{"rollout.name=vllm",
-                                       "rollout.engine.command=" + json{TANDEM_FAKE_VLLM}.dump(),
+struct Served {
+  const char* name;  // rollout.name
+  const char* fake;
+};
+constexpr Served kServed[] = {{"vllm", TANDEM_FAKE_VLLM}, {"sglang", TANDEM_FAKE_SGLANG}};
+
+Words served_job(const Served& served, const Words& args = {}, const Words& settings = {}) {
+  return small_job(kEngineSteps, Words{std::string("rollout.name=") + served.name,
+                                       "rollout.engine.command=" + json{served.fake}.dump(),
                                        "rollout.engine.args=" + json(args).dump(),
                                        // The fake computes as the learner does.
                                        "rollout.engine.logprob_tolerance=1e-6"} +
@@ -47,30 +54,36 @@ std::string rollout_logs(const Home& home) {
   return text;
 }
 
-TEST(Engines, AServerOfVllmTrainsAsTheNativeEngineDoes) {
+class Engines : public ::testing::TestWithParam<Served> {};
+INSTANTIATE_TEST_SUITE_P(Servers, Engines, ::testing::ValuesIn(kServed),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+TEST_P(Engines, AServerTrainsAsTheNativeEngineDoes) {
   const Home home;
-  const json result = home.train(kSmallId, served_job());
+  const json result = home.train(kSmallId, served_job(GetParam()));
   expect_right(home, result);
   EXPECT_GT(result["eval"]["final"], result["eval"]["before"]);
   const std::string logs = rollout_logs(home);
-  EXPECT_NE(logs.find("event=engine_ready engine=vllm"), std::string::npos) << logs;
+  EXPECT_NE(logs.find(std::string("event=engine_ready engine=") + GetParam().name),
+            std::string::npos)
+      << logs;
   EXPECT_NE(logs.find("INFO: Application startup complete."), std::string::npos)
       << "the server's lines are in the rollout's log";
   EXPECT_EQ(logs.find("event=version_unproven"), std::string::npos) << "EV-4";
   home.expect_nothing_left();
 }
 
-TEST(Engines, AServerThatDiesCostsARestartAndNoSample) {
+TEST_P(Engines, AServerThatDiesCostsARestartAndNoSample) {
   const Home home;
-  const json result = home.train(kSmallId, served_job(once(home, "die", 60)));
+  const json result = home.train(kSmallId, served_job(GetParam(), once(home, "die", 60)));
   expect_right(home, result);
-  EXPECT_NE(rollout_logs(home).find("EngineCore encountered a fatal error"), std::string::npos);
+  EXPECT_NE(rollout_logs(home).find(std::string(GetParam().name) + ": error: "), std::string::npos);
 }
 
-TEST(Engines, ATransferThatBreaksOffIsMadeAgainAndAServerThatDiesInOneIsReplaced) {
+TEST_P(Engines, ATransferThatBreaksOffIsMadeAgainAndAServerThatDiesInOneIsReplaced) {
   for (const char* fault : {"break-update", "die-in-update"}) {
     const Home home;
-    const json result = home.train(kSmallId, served_job(once(home, fault, 4)));
+    const json result = home.train(kSmallId, served_job(GetParam(), once(home, fault, 4)));
     expect_right(home, result);
     const std::string logs = rollout_logs(home);
     EXPECT_TRUE(logs.find("event=push_failed") != std::string::npos ||
@@ -80,46 +93,39 @@ TEST(Engines, ATransferThatBreaksOffIsMadeAgainAndAServerThatDiesInOneIsReplaced
 }
 
 // The labels of the server say that it has the version: only its log-probabilities tell.
-TEST(Engines, AVersionThatTheServerDoesNotComputeWithIsPushedAgain) {
+TEST_P(Engines, AVersionThatTheServerDoesNotComputeWithIsPushedAgain) {
   const Home home;
-  const json result = home.train(kSmallId, served_job(once(home, "stale-update", 5)));
+  const json result = home.train(kSmallId, served_job(GetParam(), once(home, "stale-update", 5)));
   expect_right(home, result);
   const std::string logs = rollout_logs(home);
   EXPECT_NE(logs.find("event=push_failed phase=probe"), std::string::npos) << logs;
 }
 
-TEST(Engines, AWrongAnswerIsAskedForAgain) {
+TEST_P(Engines, AWrongAnswerIsAskedForAgain) {
   const Home home;
-  const json result = home.train(kSmallId, served_job(once(home, "other-answer", 30)));
+  const json result = home.train(kSmallId, served_job(GetParam(), once(home, "other-answer", 30)));
   expect_right(home, result);
   EXPECT_NE(rollout_logs(home).find("event=ask_failed"), std::string::npos);
 }
 
-TEST(Engines, AServerThatRunsAlreadyIsDrivenAndLeftAlone) {
+TEST_P(Engines, AServerThatRunsAlreadyIsDrivenAndLeftAlone) {
   const Home home;
-  const std::string port = std::to_string(*link::free_port());
-  const Words server{"env",
-                     "-u",
-                     "TANDEM_HOME",
-                     "VLLM_SERVER_DEV_MODE=1",
-                     TANDEM_FAKE_VLLM,
-                     TANDEM_SOURCE_DIR "/configs/models/arithmetic",
-                     "--host",
-                     "127.0.0.1",
-                     "--port",
-                     port,
-                     "--enable-scale-out",
-                     "--weight-transfer-config",
-                     R"({"backend":"tandem_tcp"})"};
-  Process process = home.start_program(server);
+  const std::string name = GetParam().name, port = std::to_string(*link::free_port());
+  const std::string model = TANDEM_SOURCE_DIR "/configs/models/arithmetic";
+  const Words program{"env", "-u", "TANDEM_HOME", "VLLM_SERVER_DEV_MODE=1", GetParam().fake};
+  const Words own = name == "vllm" ? Words{model, "--enable-scale-out", "--weight-transfer-config",
+                                           R"({"backend":"tandem_tcp"})"}
+                                   : Words{"--model-path", model};
+  Process process =
+      home.start_program(program + own + Words{"--host", "127.0.0.1", "--port", port});
   ASSERT_TRUE(process.said("Application startup complete"));
   const std::string url = "rollout.engine.url=[http://127.0.0.1:" + port + "]";
-  const json result = home.train(kSmallId, small_job(kEngineSteps, {"rollout.name=vllm", url}));
+  const json result = home.train(kSmallId, small_job(kEngineSteps, {"rollout.name=" + name, url}));
   expect_right(home, result);
   EXPECT_FALSE(process.ended());
 }
 
-TEST(Engines, WhatIsWrongWithAServerIsSaidWithWhatToDo) {
+TEST(EngineErrors, WhatIsWrongWithAServerIsSaidWithWhatToDo) {
   const auto expect_said = [](const Words& settings, const Words& parts) {
     const Home home;
     const Finished failed =

@@ -1,5 +1,6 @@
 // The rows of the job table for the sections `rollout`, `eval` and `pools.rollout`; job_keys.cc
 // explains how rows work.
+#include <algorithm>
 #include <array>
 #include <string>
 
@@ -12,16 +13,16 @@ namespace {
 constexpr double kGroupSizeMax = 4096;
 // Engines that a user may know from other systems: refused as "not in this version", not as
 // misspelt.
-constexpr std::array<std::string_view, 2> kLaterEngines{"sglang", "tensorrt_llm"};
+constexpr std::array<std::string_view, 1> kLaterEngines{"tensorrt_llm"};
 
 using J = JobSpec;
 
 const Key kRolloutKeys[] = {
     {.path = "rollout.name",
      .field = [](J& j) { return slot(j.rollout.name); },
-     .description = "The engine that generates. `native`: in the rollout's own process. `vllm`: a "
-                    "server of vLLM for each rollout, which it starts, or finds at "
-                    "`rollout.engine.url`.",
+     .description = "The engine that generates. `native`: in the rollout's own process. `vllm`, "
+                    "`sglang`: a server of vLLM or SGLang for each rollout, which it starts, or "
+                    "finds at `rollout.engine.url`.",
      .later_values = kLaterEngines},
     {.path = "rollout.replicas",
      .field = [](J& j) { return slot(j.rollout.replicas); },
@@ -142,14 +143,21 @@ const Key kRolloutKeys[] = {
     {.path = "rollout.engine.logprob_tolerance",
      .field = [](J& j) { return slot(j.rollout.engine.logprob_tolerance); },
      .description = "How far a server's log-probabilities of a probe may be off the learner's on "
-                    "average, before a version counts as installed; raise it for quantised "
-                    "weights.",
+                    "average, before a version counts as installed; null: 0.02 where `model.dtype` "
+                    "is float32, 0.5 for bfloat16. Raise it for quantised weights.",
      .range = above_to(0, 100),
      .unit = "nats"},
     {.path = "rollout.engine.weight_transfer",
      .field = [](J& j) { return slot(j.rollout.engine.weight_transfer); },
      .description = "How a version goes from a rollout to its server. `tcp`: the server reads it "
-                    "from the rollout, by a module of Tandem's that vLLM loads."},
+                    "from the rollout, by a module of Tandem's that vLLM loads; `disk`: the "
+                    "rollout writes a folder, which the server reads; `auto`: `tcp` for vLLM, "
+                    "`disk` for SGLang."},
+    {.path = "rollout.engine.weights_dir",
+     .field = [](J& j) { return slot(j.rollout.engine.weights_dir); },
+     .description = "Where rollouts write versions for `weight_transfer: disk`, one at a time "
+                    "each, such as a folder in /dev/shm; a server that runs already has to see it "
+                    "by the same path. null: the run's directory."},
 
     // Section `eval`; as for `rollout`, but evaluations sample outside the ledger and by seeds of
     // their own.
@@ -251,6 +259,7 @@ const Key kRolloutPoolKeys[] = {
 void server_rules(const JobSpec& job, std::vector<Violation>& broken) {
   if (job.rollout.name == EngineName::kNative) return;
   const EngineServerSpec& engine = job.rollout.engine;
+  const auto transfers = rollout::transfers_to(job.rollout.name);
   const std::string name = "`rollout.name: " + std::string(spelling(job.rollout.name)) + "`";
   const weights::WeightsTraits& weights = weights::traits_of(job.weight_broadcast.type);
   if (job.async.schedule == Schedule::kFixedLag)
@@ -264,6 +273,13 @@ void server_rules(const JobSpec& job, std::vector<Violation>& broken) {
                           "` ends in GPU memory of the rollout, and " + name +
                           " has a server of its own",
                       "use `weight_broadcast.type: auto`"});
+  if (engine.weight_transfer != WeightTransfer::kAuto &&
+      std::ranges::find(transfers, engine.weight_transfer) == transfers.end())
+    broken.push_back(
+        {"rollout.engine.weight_transfer",
+         "`rollout.engine.weight_transfer: " + std::string(spelling(engine.weight_transfer)) +
+             "` does not lead to " + name,
+         "use `auto`"});
   if (engine.url.empty()) return;
   if (engine.command || engine.python || !engine.args.empty() || !engine.env.empty())
     broken.push_back({"rollout.engine.url",

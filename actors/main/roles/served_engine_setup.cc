@@ -1,6 +1,8 @@
 #include "actors/main/roles/served_engine_setup.h"
 
 #include <charconv>
+#include <filesystem>
+#include <string>
 #include <utility>
 
 #include "actors/main/roles/role_config.h"
@@ -12,6 +14,9 @@
 namespace tandem::app {
 namespace {
 
+// Of a probe's log-probabilities. Its tokens are random, so that they are large in magnitude, and
+// servers round logits to the model's type: 0.13 was seen with bf16, 3e-5 with f32.
+constexpr double kToleranceF32 = 0.02, kToleranceBf16 = 0.5;
 constexpr std::size_t kLabelChars = 12;  // of a random label, enough to tell rollouts apart
 
 // The number at the end of an actor's name: 3 of "JOB/rollout/3".
@@ -33,6 +38,22 @@ Result<std::string> url_for(const messages::StartRank& start, const job::JobSpec
       "rollout.engine.url", "name one for each rollout, or scale down"};
 }
 
+bool on_cpu(const job::JobSpec& job) { return job.pools.rollout.gpus_per_actor == 0; }
+
+rollout::WeightTransfer weight_transfer(const job::JobSpec& job) {
+  const rollout::WeightTransfer chosen = job.rollout.engine.weight_transfer;
+  return chosen == rollout::WeightTransfer::kAuto ? rollout::transfers_to(job.rollout.name).front()
+                                                  : chosen;
+}
+
+// Of this rollout alone, also among those of other runs.
+std::filesystem::path weights_folder(const messages::StartRank& start, const job::JobSpec& job) {
+  const std::filesystem::path run(start.run_dir);
+  const std::string rollout = "rollout-" + std::to_string(index_of(start.actor));
+  if (const auto& named = job.rollout.engine.weights_dir) return *named / run.filename() / rollout;
+  return run / "engine" / "weights" / rollout;
+}
+
 // A rank's failure is told by its message alone.
 Error told_whole(Error error) {
   if (!error.help.empty()) error.message += ": " + std::exchange(error.help, "");
@@ -51,6 +72,14 @@ Result<std::unique_ptr<rollout::Engine>> make_served_engine(const messages::Star
   if (!url) return rank::of_input(url.error());
   rollout::EngineConfig config = engine_config(job, 0);
   const std::string label = "tandem-" + random_secret().substr(0, kLabelChars);
+  const rollout::WeightTransfer transfer = weight_transfer(job);
+  if (job.rollout.name == rollout::EngineName::kVllm &&
+      transfer == rollout::WeightTransfer::kDisk && on_cpu(job) && info.config.tie_word_embeddings)
+    return rank::of_input(
+        {ErrorCode::kInvalid,
+         "vLLM on a CPU keeps its old output head when it loads weights from disk, and this "
+         "model's head is its embedding",
+         "rollout.engine.weight_transfer", "use `tcp`"});
   auto server = rollout::open_server(
       {.dialect = &dialect,
        .url = *std::move(url),
@@ -61,14 +90,15 @@ Result<std::unique_ptr<rollout::Engine>> make_served_engine(const messages::Star
        .launch = {.model = job.model.path.string(),
                   .dtype = std::string(spelling(job.model.dtype)),
                   .name = label,
+                  .transfer = transfer,
                   .positions_max = config.max_prompt_length + config.max_response_length,
                   .max_num_seqs = config.args.max_num_seqs,
                   .max_num_batched_tokens = config.args.max_num_batched_tokens,
                   .gpu_memory_utilization = job.rollout.gpu_memory_utilization,
-                  .on_cpu = job.pools.rollout.gpus_per_actor == 0},
+                  .on_cpu = on_cpu(job)},
        .plugin_folder = start.run_dir + "/engine",
        .startup_timeout = duration_of(engine.startup_timeout_s),
-       .manifest = info.manifest,
+       .weights = {.manifest = info.manifest, .folder = weights_folder(start, job)},
        .beat = std::move(beat)});
   if (!server) return told_whole(server.error());
   auto made = rollout::ServedEngine::make(
@@ -77,10 +107,11 @@ Result<std::unique_ptr<rollout::Engine>> make_served_engine(const messages::Star
        .dialect = &dialect,
        .label_prefix = label,
        .manifest = std::move(info.manifest),
-       .transfer = engine.weight_transfer,
+       .transfer = transfer,
        .request_timeout = duration_of(engine.request_timeout_s),
        .update_timeout = duration_of(engine.request_timeout_s),
-       .logprob_tolerance = engine.logprob_tolerance},
+       .logprob_tolerance = engine.logprob_tolerance.value_or(
+           job.model.dtype == job::ModelDtype::kFloat32 ? kToleranceF32 : kToleranceBf16)},
       *std::move(server));
   if (!made) return made.error();
   return std::unique_ptr<rollout::Engine>(*std::move(made));
@@ -92,7 +123,7 @@ scheduler::MemoryDemand served_memory(const job::JobSpec& job, const PlannedMode
       static_cast<std::int64_t>(model::published_manifest(model.config).bytes_total);
   // On a CPU the server's weights are in the host's memory; its pages and libraries are its own
   // affair, as engines differ.
-  if (job.rollout.engine.url.empty() && job.pools.rollout.gpus_per_actor == 0)
+  if (job.rollout.engine.url.empty() && on_cpu(job))
     add_row(demand, "the server's weights", published);
   add_row(demand, "weights that arrive", published);
   add_process(demand, &model);

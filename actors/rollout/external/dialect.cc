@@ -22,7 +22,15 @@ std::string message_of(const std::string& body) {
 }  // namespace
 
 const Dialect& dialect_of(EngineName name) {
-  CHECK(name == EngineName::kVllm);
+  switch (name) {
+    case EngineName::kVllm:
+      return vllm_dialect();
+    case EngineName::kSglang:
+      return sglang_dialect();
+    case EngineName::kNative:
+      break;
+  }
+  CHECK(false);
   return vllm_dialect();
 }
 

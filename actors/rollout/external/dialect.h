@@ -18,10 +18,10 @@
 #include "actors/rollout/external/served_answer.h"
 #include "actors/rollout/external/server_metrics.h"
 #include "actors/rollout/external/weight_push.h"
+#include "actors/rollout/external/weight_source.h"
 #include "runtime/base/result.h"
 #include "runtime/device/manifest.h"
 #include "runtime/http/http.h"
-#include "runtime/link/endpoint.h"
 
 namespace tandem::rollout {
 
@@ -38,7 +38,7 @@ struct GenerateCall {
   std::string id;  // names the request in aborts, and comes back with its answer
   std::span<const std::int32_t> prompt;
   std::int32_t n = 1;      // 1 where the temperature is 0
-  std::uint64_t seed = 0;  // completion i draws with a seed that follows from this one and i
+  std::uint64_t seed = 0;  // completion i draws with seed + i, which has 63 bits at most
   float temperature = 1;   // 0: greedy
   float top_p = 1;
   float min_p = 0;
@@ -55,8 +55,8 @@ struct PushFacts {
   // True: requests that run compute their keys and values anew by the new version.
   bool recompute = false;
   std::vector<std::int32_t> probe;  // the tokens that the server scores
-  link::Endpoint feed;              // where a TensorFeed serves the version
-  std::string feed_token;           // and the word that it asks for
+  WeightTransfer transfer = WeightTransfer::kTcp;
+  OfferedWeights from;
 };
 
 // How a server is started.
@@ -65,6 +65,7 @@ struct LaunchSpec {
   std::string dtype;  // as model.dtype has it: "float32"
   std::string name;   // by which the server calls the model; nobody else knows it
   std::uint16_t port = 0;
+  WeightTransfer transfer = WeightTransfer::kTcp;
   std::int32_t positions_max = 0;  // of prompt and completion together
   std::int64_t max_num_seqs = 0;
   std::int64_t max_num_batched_tokens = 0;
@@ -84,11 +85,15 @@ struct Dialect {
   std::vector<std::string> (*program)(const std::string& python) = nullptr;
   std::vector<std::string> (*arguments)(const LaunchSpec& spec) = nullptr;
   std::map<std::string, std::string> (*environment)(const LaunchSpec& spec) = nullptr;
-  std::span<const NeededRoute> routes;  // besides /health, which answers 200 once all are there
+  // The routes besides /health, which answers 200 once all are there.
+  std::span<const NeededRoute> (*routes)(WeightTransfer transfer) = nullptr;
+  // Whether the server has to load Tandem's module (server_plugin.h).
+  bool (*loads_module)(WeightTransfer transfer) = nullptr;
 
   ServerCall (*generate)(const GenerateCall& call) = nullptr;
   Result<ServedAnswer> (*read_generated)(const std::string& body) = nullptr;
-  ServerCall (*abort)(const std::string& id) = nullptr;
+  // Ends the n completions of a call, where it is still at work on them.
+  std::vector<ServerCall> (*abort)(const std::string& id, std::int32_t n) = nullptr;
   // The log-probabilities of all tokens of the probe but the first one, in the answer to kProbe.
   Result<std::vector<float>> (*read_scores)(const std::string& body,
                                             std::span<const std::int32_t> tokens) = nullptr;
@@ -101,6 +106,7 @@ struct Dialect {
 };
 
 const Dialect& vllm_dialect();
+const Dialect& sglang_dialect();
 // CHECKs that `name` is a server's.
 const Dialect& dialect_of(EngineName name);
 

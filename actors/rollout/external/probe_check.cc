@@ -6,7 +6,7 @@
 namespace tandem::rollout {
 namespace {
 
-constexpr double kCloser = 2;
+constexpr double kStaleShare = 0.1;
 
 double mean_difference(std::span<const float> a, std::span<const float> b) {
   double sum = 0;
@@ -24,20 +24,24 @@ std::string nats(double value) {
 }  // namespace
 
 std::optional<std::string> probe_fault(const ProbeCheck& check) {
-  if (check.served.size() != check.expected.size() || check.served.empty())
-    return "it scored " + std::to_string(check.served.size()) + " tokens of " +
-           std::to_string(check.expected.size());
-  const double off = mean_difference(check.served, check.expected);
+  const auto& [served, expected] = check.now;
+  if (served.size() != expected.size() || served.empty())
+    return "it scored " + std::to_string(served.size()) + " tokens of " +
+           std::to_string(expected.size());
+  const double off = mean_difference(served, expected);
   // A NaN is not within any tolerance.
   if (!(off <= check.tolerance))
     return "its log-probabilities of a probe are " + nats(off) +
            " off the learner's on average, more than " + nats(check.tolerance) +
            ", rollout.engine.logprob_tolerance";
-  if (check.before.size() != check.served.size()) return {};
-  const double off_before = mean_difference(check.served, check.before);
-  if (off_before * kCloser < off)
-    return "it still computes with the version before: its log-probabilities of a probe are " +
-           nats(off_before) + " off that one's, and " + nats(off) + " off the new one's";
+  const ProbeScores& before = check.before;
+  if (before.served.size() != served.size() || before.expected.size() != served.size()) return {};
+  const double learners = mean_difference(expected, before.expected);
+  const double servers = mean_difference(served, before.served);
+  if (learners > kTellingShare * check.tolerance && servers < kStaleShare * learners)
+    return "it still computes with the version before: its log-probabilities of a probe have "
+           "changed by " +
+           nats(servers) + ", and the learner's by " + nats(learners);
   return {};
 }
 

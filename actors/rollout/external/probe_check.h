@@ -8,16 +8,25 @@
 
 namespace tandem::rollout {
 
-struct ProbeCheck {
+struct ProbeScores {
   std::span<const float> served;    // by the server
-  std::span<const float> expected;  // by the learner, under the version
-  std::span<const float> before;    // by the learner, under the version that it had; may be empty
-  double tolerance = 0.1;           // of the mean difference, in nats
+  std::span<const float> expected;  // by the learner
 };
 
+struct ProbeCheck {
+  ProbeScores now;         // of the version that is to be installed
+  ProbeScores before;      // of the version that this server had; may be empty
+  double tolerance = 0.1;  // of the mean difference, in nats
+};
+
+// Differences below this share of the tolerance tell nothing.
+inline constexpr double kTellingShare = 0.04;
+
 // Why not, as the end of a sentence; nothing where it does. Small steps change log-probabilities by
-// less than two kinds of arithmetic differ. So a server that is within the tolerance is wrong as
-// well where it is twice as close to the version before.
+// less than two kinds of arithmetic differ, so that a server may be within the tolerance with the
+// version before. It has that one where the learner's have changed tellingly, and the server's by
+// less than a tenth as much: rounding alone changes them by more where the weights are new (in bf16
+// a server's were seen to change by half of what the learner's did).
 std::optional<std::string> probe_fault(const ProbeCheck& check);
 
 }  // namespace tandem::rollout

@@ -29,6 +29,8 @@ constexpr Duration kPauseMin = std::chrono::milliseconds(250);  // before the se
 constexpr Duration kAbortTimeout = std::chrono::seconds(10);
 constexpr Duration kFiguresTimeout = std::chrono::seconds(10);
 constexpr std::size_t kExpectedMax = 64;  // versions whose probes are kept
+// Completions of one call draw with seed + index, which must not overflow 63 bits.
+constexpr std::uint64_t kSeedMask = (std::uint64_t{1} << 62) - 1;
 
 // A request under way, with the completions that have come.
 struct OpenWork {
@@ -62,7 +64,11 @@ struct Update {
   WeightPush push;
   PushFacts facts;
   PolicyVersion version;
+  // Where the server takes it from, once it is offered.
+  std::shared_ptr<Guarded<std::optional<Result<OfferedWeights>>>> from = {};
+  bool offered = false;
   PushPhase phase = PushPhase::kPause;  // under way, by `call`
+  std::vector<float> served = {};       // of the probe, in the answer to kProbe
   ServerCall call = {};
 };
 
@@ -70,6 +76,7 @@ struct Versions {
   std::vector<std::int32_t> probe;                            // the tokens that the server scores
   std::map<PolicyVersion, std::vector<float>> expected = {};  // of the probe, by the learner
   std::optional<PolicyVersion> installed = {};                // what the server computes with
+  std::vector<float> served = {};                             // of the probe, by it, under that
   std::string label = {};                            // of what it computes with, or is given
   std::uint64_t pushes = 0;                          // labels so far
   std::map<std::string, PolicyVersion> labels = {};  // of versions whose tokens may still come
@@ -113,13 +120,15 @@ struct ServedEngine::State {
   Result<std::vector<messages::Trajectory>> read(const OpenCall& call,
                                                  const Result<http::HttpResponse>& response) const;
   void ask_again(std::uint64_t number, const Error& why);
+  void abort(const OpenCall& call) const;
   void finish(OpenWork& work);
   void look_at_figures();
   void figures_answered(const Result<http::HttpResponse>& response);
+  void offer(std::span<const std::byte> arena);
   void drive_update();
   void phase_answered(const Result<http::HttpResponse>& response);
-  Result<void> outcome(const Result<http::HttpResponse>& response) const;
-  Result<void> check_probe(const std::string& body) const;
+  Result<void> outcome(const Result<http::HttpResponse>& response);
+  Result<void> check_probe(const std::string& body);
   void finish_update();
   void cancel(const std::function<bool(const Request&)>& which);
   void fail(Error error);
@@ -178,7 +187,7 @@ void ServedEngine::State::send(std::uint64_t number, OpenCall& call) {
   GenerateCall generate{.id = call.id,
                         .prompt = request.prompt_tokens,
                         .n = call.n,
-                        .seed = request.trajectory_seed(call.first),
+                        .seed = request.trajectory_seed(call.first) & kSeedMask,
                         .temperature = static_cast<float>(config.engine.sampling.temperature),
                         .top_p = static_cast<float>(config.engine.sampling.top_p),
                         .min_p = static_cast<float>(config.engine.sampling.min_p),
@@ -263,12 +272,16 @@ void ServedEngine::State::ask_again(std::uint64_t number, const Error& why) {
         {why.code,
          "the server failed one request " + std::to_string(call.asks) + " times: " + why.message,
          why.where, why.help});
-  if (why.code == ErrorCode::kTimedOut)
-    server.ask(config.dialect->abort(call.id), kAbortTimeout, [](const auto&) {});
+  if (why.code == ErrorCode::kTimedOut) abort(call);
   call.waits = true;
   call.due = clock() + kPauseMin * (1 << (call.asks - 1));
   node.key() = ++call_last;
   calls.insert(std::move(node));
+}
+
+void ServedEngine::State::abort(const OpenCall& call) const {
+  for (const ServerCall& one : config.dialect->abort(call.id, call.n))
+    server.ask(one, kAbortTimeout, [](const auto&) {});
 }
 
 void ServedEngine::State::finish(OpenWork& work) {
@@ -302,8 +315,22 @@ void ServedEngine::State::figures_answered(const Result<http::HttpResponse>& res
   counts.prompt_tokens = std::max(counts.prompt_tokens, since_first(&ServerMetrics::prompt_tokens));
 }
 
+void ServedEngine::State::offer(std::span<const std::byte> arena) {
+  update->from = std::make_shared<Guarded<std::optional<Result<OfferedWeights>>>>();
+  server.weights->offer(arena, versions.label, [from = update->from](auto offered) {
+    from->with([&](auto& there) { there = std::move(offered); });
+  });
+}
+
 void ServedEngine::State::drive_update() {
   if (!update) return;
+  if (!update->offered) {
+    auto from = update->from->with([](auto& there) { return std::exchange(there, {}); });
+    if (!from) return;
+    if (!*from) return fail(from->error());
+    update->facts.from = **std::move(from);
+    update->offered = true;
+  }
   if (const auto phase = update->push.next()) {
     update->phase = *phase;
     update->call = config.dialect->push(*phase, update->facts);
@@ -311,24 +338,24 @@ void ServedEngine::State::drive_update() {
   }
 }
 
-Result<void> ServedEngine::State::check_probe(const std::string& body) const {
-  const auto scores = config.dialect->read_scores(body, versions.probe);
+Result<void> ServedEngine::State::check_probe(const std::string& body) {
+  auto scores = config.dialect->read_scores(body, versions.probe);
   if (!scores) return scores.error();
+  update->served = *std::move(scores);
   const auto known = versions.expected.find(update->version);
   if (known == versions.expected.end())
     return {};  // the learner has not told: finish_update() says so
   const auto before =
       versions.installed ? versions.expected.find(*versions.installed) : versions.expected.end();
-  const auto fault = probe_fault(
-      {.served = *scores,
-       .expected = known->second,
-       .before = before == versions.expected.end() ? std::span<const float>{} : before->second,
-       .tolerance = config.logprob_tolerance});
-  if (fault) return Error{ErrorCode::kInvalid, *fault};
-  return {};
+  ProbeCheck check{.now = {update->served, known->second}, .tolerance = config.logprob_tolerance};
+  if (before != versions.expected.end()) check.before = {versions.served, before->second};
+  const auto fault = probe_fault(check);
+  if (!fault) return {};
+  // A server that never was right has another model, or another arithmetic; one that was is replaced.
+  return Error{versions.installed ? ErrorCode::kFailed : ErrorCode::kInvalid, *fault};
 }
 
-Result<void> ServedEngine::State::outcome(const Result<http::HttpResponse>& response) const {
+Result<void> ServedEngine::State::outcome(const Result<http::HttpResponse>& response) {
   if (!response) return response.error();
   if (auto fine = succeeded(update->call, *response); !fine) return fine;
   if (update->phase == PushPhase::kProbe) return check_probe(response->body);
@@ -354,10 +381,11 @@ void ServedEngine::State::phase_answered(const Result<http::HttpResponse>& respo
 }
 
 void ServedEngine::State::finish_update() {
-  server.withdraw();
+  server.weights->withdraw();
   if (!versions.expected.contains(update->version))
     log::warn("event=version_unproven version={}: the learner's probe of it is not known",
               update->version.value);
+  versions.served = std::move(update->served);
   update.reset();
   versions.installed = queue.version();
   // No open call may have tokens of an older version than the one under which it was sent.
@@ -374,7 +402,7 @@ void ServedEngine::State::cancel(const std::function<bool(const Request&)>& whic
     const OpenCall& call = entry.second;
     if (!which(call.work->request)) return false;
     if (std::ranges::find(cancelled, call.work) == cancelled.end()) cancelled.push_back(call.work);
-    if (!call.waits) server.ask(config.dialect->abort(call.id), kAbortTimeout, [](const auto&) {});
+    if (!call.waits) abort(call);
     return true;
   });
   for (const auto& work : cancelled) queue.ended(work->request);
@@ -396,7 +424,7 @@ std::int64_t ServedEngine::State::running() const {
 ServedEngine::ServedEngine(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
 ServedEngine::~ServedEngine() {
-  if (state_->update) state_->server.withdraw();
+  if (state_->update) state_->server.weights->withdraw();
 }
 
 Result<std::unique_ptr<ServedEngine>> ServedEngine::make(ServedModel model, ServedConfig config,
@@ -522,13 +550,15 @@ Duration ServedEngine::finish_update(std::span<const std::byte> arena) {
   // The queue changes at once, and starts nothing before the server has: a request for the version
   // before may come meanwhile, and waits for that version.
   const PolicyVersion version = state_->queue.finish_update();
-  PushFacts facts = state_->server.offer(arena);
-  facts.manifest = &state_->config.manifest;
-  facts.recompute = state_->config.engine.kv_on_update == KvOnUpdate::kRecompute;
-  facts.probe = state_->versions.probe;
-  state_->update.emplace(Update{WeightPush(state_->config.dialect->phases(state_->config.transfer)),
-                                std::move(facts), version});
+  const ServedConfig& config = state_->config;
+  state_->update.emplace(Update{WeightPush(config.dialect->phases(config.transfer)),
+                                {.manifest = &config.manifest,
+                                 .recompute = config.engine.kv_on_update == KvOnUpdate::kRecompute,
+                                 .probe = state_->versions.probe,
+                                 .transfer = config.transfer},
+                                version});
   state_->new_label();
+  state_->offer(arena);
   state_->drive_update();
   return {};
 }

@@ -43,10 +43,8 @@ struct ServerLink {
   std::function<void(const ServerCall& call, Duration timeout, Done done)> ask;
   // Why the server has ended, where this rollout started it; nothing while it runs.
   std::function<std::optional<std::string>()> ended;
-  // Offers a version's tensors, whose bytes stay as they are until withdraw(); the server is told
-  // by the calls of a push where to take them from.
-  std::function<PushFacts(std::span<const std::byte> arena)> offer;
-  std::function<void()> withdraw;
+  // Offers a version's tensors; the server is told by the calls of a push where to take them from.
+  std::shared_ptr<WeightSource> weights;
 };
 
 struct ServedConfig {
@@ -55,11 +53,11 @@ struct ServedConfig {
   // Versions are called PREFIX-VERSION-PUSH at the server. The prefix differs for each incarnation
   // of each rollout, so that weights of somebody else are noticed.
   std::string label_prefix;
-  device::Manifest manifest;  // of published versions
-  WeightTransfer transfer = WeightTransfer::kTcp;
+  device::Manifest manifest;                       // of published versions
+  WeightTransfer transfer = WeightTransfer::kTcp;  // one of transfers_to(), as the link's source
   Duration request_timeout = std::chrono::seconds(600);
   Duration update_timeout = std::chrono::seconds(600);  // of each phase
-  double logprob_tolerance = 0.1;                       // as ProbeCheck has it
+  double logprob_tolerance = 0.02;                      // as ProbeCheck has it
   Duration metrics_every = std::chrono::seconds(1);     // between looks at the server's figures
 };
 

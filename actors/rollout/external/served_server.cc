@@ -10,7 +10,6 @@
 #include "runtime/http/http_client.h"
 #include "runtime/link/free_port.h"
 #include "runtime/link/io_thread.h"
-#include "runtime/weights/tensor_feed.h"
 
 namespace tandem::rollout {
 namespace {
@@ -25,12 +24,9 @@ struct Parts {
   std::string prefix;  // of each route, without a slash at its end: the path of the url
   std::unique_ptr<link::IoThread> io;
   std::unique_ptr<ServerProcess> process;
-  std::unique_ptr<weights::TensorFeed> feed;
   std::unique_ptr<http::HttpRequests> requests;
-  device::Manifest manifest;
 
   void ask(const ServerCall& call, Duration timeout, ServerLink::Done done) const;
-  PushFacts offer(std::span<const std::byte> arena) const;
 };
 
 void Parts::ask(const ServerCall& call, Duration timeout, ServerLink::Done done) const {
@@ -40,14 +36,6 @@ void Parts::ask(const ServerCall& call, Duration timeout, ServerLink::Done done)
   http::HttpHeaders headers;
   if (!call.body.empty()) headers["content-type"] = "application/json";
   requests->post(url, call.body, timeout, headers, http::kHttpResponseBytesMax, std::move(done));
-}
-
-PushFacts Parts::offer(std::span<const std::byte> arena) const {
-  std::vector<std::span<const std::byte>> tensors;
-  for (const device::ParameterSpec& parameter : manifest.parameters)
-    tensors.push_back(arena.subspan(parameter.offset_bytes, parameter.bytes));
-  feed->serve(std::move(tensors));
-  return {.feed = feed->endpoint(), .feed_token = feed->token()};
 }
 
 Error named(const ServerSpec& spec, ErrorCode code, std::string message, std::string help) {
@@ -67,8 +55,9 @@ Result<void> start(const ServerSpec& spec, Parts& parts) {
     program.argv.push_back(std::move(argument));
   program.argv.insert(program.argv.end(), spec.args.begin(), spec.args.end());
   auto added = spec.dialect->environment(launch);
-  if (const auto placed = place_plugin(spec.plugin_folder, spec.env, added); !placed)
-    return placed.error();
+  for (const auto& [name, value] : spec.env) added[name] = value;
+  if (spec.dialect->loads_module(launch.transfer))
+    if (const auto placed = place_plugin(spec.plugin_folder, added); !placed) return placed.error();
   program.env = server_environment(environ, added);
   log::info("event=engine_starts program={} port={}", program.argv.front(), *port);
   parts.io = std::make_unique<link::IoThread>("engine");
@@ -117,7 +106,7 @@ Result<void> await_health(const ServerSpec& spec, const Parts& parts) {
 
 // A route that exists answers a GET with anything but 404; one for POST alone with 405.
 Result<void> check_routes(const ServerSpec& spec, const Parts& parts) {
-  for (const NeededRoute& route : spec.dialect->routes) {
+  for (const NeededRoute& route : spec.dialect->routes(spec.launch.transfer)) {
     const std::string target(route.target);
     const auto answer = http::http_get(parts.at, parts.prefix + target, kCallTimeout);
     if (!answer) return named(spec, answer.error().code, answer.error().message, "");
@@ -141,10 +130,8 @@ Result<void> attach(const ServerSpec& spec, Parts& parts) {
 
 Result<ServerLink> open_server(ServerSpec spec) {
   auto parts = std::make_shared<Parts>();
-  parts->manifest = spec.manifest;
-  auto feed = weights::TensorFeed::listen();
-  if (!feed) return feed.error();
-  parts->feed = *std::move(feed);
+  auto source = make_weight_source(spec.launch.transfer, std::move(spec.weights));
+  if (!source) return source.error();
   parts->requests = std::make_unique<http::HttpRequests>();
   const auto opened = spec.url.empty() ? start(spec, *parts) : attach(spec, *parts);
   if (!opened) return opened.error();
@@ -158,8 +145,7 @@ Result<ServerLink> open_server(ServerSpec spec) {
       .ended = [parts]() -> std::optional<std::string> {
         return parts->process ? parts->process->ended() : std::nullopt;
       },
-      .offer = [parts](std::span<const std::byte> arena) { return parts->offer(arena); },
-      .withdraw = [parts] { parts->feed->stop(); }};
+      .weights = *std::move(source)};
 }
 
 }  // namespace tandem::rollout

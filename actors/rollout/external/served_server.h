@@ -27,7 +27,7 @@ struct ServerSpec {
   // A folder for what the server loads from us (server_plugin.h); made where it is missing.
   std::string plugin_folder;
   Duration startup_timeout = std::chrono::minutes(20);
-  device::Manifest manifest;
+  SourceSpec weights;
   std::function<void()> beat;  // called while the server is waited for; may be empty
 };
 

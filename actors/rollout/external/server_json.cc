@@ -88,4 +88,17 @@ void JsonReader::each(const char* field, const std::function<void(JsonReader&)>&
   }
 }
 
+void JsonReader::each_pair(const char* field,
+                           const std::function<void(double, std::int64_t)>& read) {
+  const auto& value = at(field);
+  if (!value.is_array()) return wrong(field, "it is not a list");
+  for (const auto& entry : value) {
+    const bool fits = entry.is_array() && entry.size() >= 2 && entry[1].is_number_integer() &&
+                      (entry[0].is_null() || entry[0].is_number());
+    if (!fits) return wrong(field, "an entry does not begin with a number and an integer");
+    read(entry[0].is_null() ? std::numeric_limits<double>::quiet_NaN() : entry[0].get<double>(),
+         entry[1].get<std::int64_t>());
+  }
+}
+
 }  // namespace tandem::rollout

@@ -29,6 +29,9 @@ class JsonReader {
   void object(const std::string& field, const std::function<void(JsonReader&)>& read);
   // `read` gets each entry of the list of this name, null entries as empty objects.
   void each(const char* field, const std::function<void(JsonReader&)>& read);
+  // `read` gets the number and the integer with which each entry of the list of this name begins:
+  // [-0.5, 17, …]. A number that is null is NaN.
+  void each_pair(const char* field, const std::function<void(double, std::int64_t)>& read);
   void wrong(const std::string& field, const std::string& why);
 
  private:
@@ -42,9 +45,12 @@ class JsonReader {
 // The error of an answer that is not as `fault` demands, with the answer's beginning.
 Error garbage(const std::string& body, const std::string& fault);
 
+// `list`: the name under which `read` finds an answer that is a list; null: it has to be an object.
 template <class T, class Read>
-Result<T> read_server_json(const std::string& body, const Read& read) {
-  const nlohmann::json document = parse_json(body);
+Result<T> read_server_json(const std::string& body, const Read& read, const char* list = nullptr) {
+  nlohmann::json document = parse_json(body);
+  if (list != nullptr && document.is_array())
+    document = nlohmann::json::object({{list, std::move(document)}});
   if (!document.is_object()) return garbage(body, "it is not a JSON object");
   std::optional<std::string> fault;
   JsonReader root(document, "", fault);

@@ -8,7 +8,7 @@ namespace tandem::rollout {
 namespace {
 
 struct Sample {
-  std::string_view name;
+  std::string_view name, labels;
   double value = 0;
 };
 
@@ -21,7 +21,7 @@ std::optional<Sample> sample_of(std::string_view line) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) return {};
-  return Sample{line.substr(0, name_end), value};
+  return Sample{line.substr(0, name_end), line.substr(name_end, value_begin - name_end), value};
 }
 
 }  // namespace
@@ -35,12 +35,14 @@ std::optional<ServerMetrics> read_metrics(std::string_view text,
     const auto sample = sample_of(text.substr(0, line_end));
     text.remove_prefix(std::min(line_end + 1, text.size()));
     if (!sample || sample->value < 0) continue;
-    const auto known = std::ranges::find(names, sample->name, &MetricName::name);
-    if (known == names.end()) continue;
-    double& field = metrics.*known->field;
-    field = known->field == &ServerMetrics::kv_cache_usage ? std::max(field, sample->value)
-                                                           : field + sample->value;
-    any = true;
+    for (const MetricName& known : names) {
+      if (known.name != sample->name || sample->labels.find(known.label) == sample->labels.npos)
+        continue;
+      double& field = metrics.*known.field;
+      field = known.field == &ServerMetrics::kv_cache_usage ? std::max(field, sample->value)
+                                                            : field + sample->value;
+      any = true;
+    }
   }
   return any ? std::optional(metrics) : std::nullopt;
 }

@@ -17,12 +17,13 @@ struct ServerMetrics {
 };
 
 struct MetricName {
-  std::string_view name;  // as the text has it
+  std::string_view name;   // as the text has it
+  std::string_view label;  // only series with this one, as in mode="decode"; empty: all
   double ServerMetrics::*field;
 };
 
-// The sums over all series of each name; of kv_cache_usage the largest value. Nothing where the
-// text has none of the names, as that of another kind of server.
+// The sums over all series of each name, which may stand for several fields; of kv_cache_usage the
+// largest value. Nothing where the text has none of the names, as that of another kind of server.
 std::optional<ServerMetrics> read_metrics(std::string_view text, std::span<const MetricName> names);
 
 }  // namespace tandem::rollout

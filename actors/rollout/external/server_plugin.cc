@@ -10,8 +10,7 @@ namespace tandem::rollout {
 extern const char* const kVllmPlugin;  // written by CMake from tandem_vllm.py
 
 Result<void> place_plugin(const std::string& folder,
-                          const std::map<std::string, std::string>& users,
-                          std::map<std::string, std::string>& added) {
+                          std::map<std::string, std::string>& environment) {
   // Python finds an entry point by the folder of a distribution.
   const std::filesystem::path in(folder), distribution = in / "tandem_vllm-1.dist-info";
   std::error_code failed;
@@ -25,13 +24,10 @@ Result<void> place_plugin(const std::string& folder,
         std::pair(distribution / "entry_points.txt",
                   "[vllm.general_plugins]\ntandem_tcp = tandem_vllm:register\n")})
     if (const auto written = write_file_atomic(file, content); !written) return written.error();
-  const auto users_path = users.find("PYTHONPATH");
+  const auto named = environment.find("PYTHONPATH");
   const char* const inherited = std::getenv("PYTHONPATH");
-  const std::string rest = users_path != users.end() ? users_path->second
-                           : inherited               ? inherited
-                                                     : "";
-  for (const auto& [name, value] : users) added[name] = value;
-  added["PYTHONPATH"] = rest.empty() ? folder : folder + ":" + rest;
+  const std::string rest = named != environment.end() ? named->second : inherited ? inherited : "";
+  environment["PYTHONPATH"] = rest.empty() ? folder : folder + ":" + rest;
   return {};
 }
 

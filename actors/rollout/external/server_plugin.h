@@ -10,9 +10,8 @@
 namespace tandem::rollout {
 
 // Writes the module into `folder`, which is made where it is missing, and adds what makes a server
-// load it to `added`, besides the user's variables, which win. Several processes may call at once.
+// load it to the variables of its environment. Several processes may call at once.
 Result<void> place_plugin(const std::string& folder,
-                          const std::map<std::string, std::string>& users,
-                          std::map<std::string, std::string>& added);
+                          std::map<std::string, std::string>& environment);
 
 }  // namespace tandem::rollout

@@ -6,6 +6,9 @@
 // request carries the version's label as its cache_salt, so that no prefix of another version is
 // found. With clear_cache=true frozen requests compute their keys and values anew.
 //
+// By disk a version is loaded by the workers' reload_weights, as a collective call of theirs, and
+// gets its label by a call of its own.
+//
 // Two observations of the real server shaped this file. An update that breaks off leaves weights
 // that end the server at its next forward pass; so the server stays paused until a whole push has
 // come (weight_push.h). And the server refuses a second start until the first one was finished; so
@@ -20,34 +23,45 @@
 #include "runtime/base/check.h"
 
 namespace tandem::rollout {
+namespace vllm {
 namespace {
 
 using nlohmann::json;
 
 // The server puts this before the id of a request.
 constexpr std::string_view kIdPrefix = "generate-tokens-";
-// Children of a request draw with seed + index, which must not overflow 63 bits.
-constexpr std::uint64_t kSeedMask = (std::uint64_t{1} << 62) - 1;
 
 constexpr auto kRoutes = std::to_array<NeededRoute>(
     {{"/inference/v1/generate", "start it with --enable-scale-out (vLLM 0.30 or later)"},
      {"/is_paused", "set VLLM_SERVER_DEV_MODE=1 in its environment"},
      {"/start_weight_update",
       "start it with --weight-transfer-config, and VLLM_SERVER_DEV_MODE=1 in its environment"}});
+constexpr std::size_t kRoutesOfDisk = 2;  // it needs no --weight-transfer-config
 
 constexpr auto kPhases = std::to_array<PushPhase>(
     {PushPhase::kPause, PushPhase::kAbandon, PushPhase::kConnect, PushPhase::kStart,
      PushPhase::kSend, PushPhase::kFinish, PushPhase::kResume, PushPhase::kProbe});
+constexpr auto kPhasesOfDisk =
+    std::to_array<PushPhase>({PushPhase::kPause, PushPhase::kSend, PushPhase::kFinish,
+                              PushPhase::kResume, PushPhase::kProbe});
 
-constexpr auto kMetrics = std::to_array<MetricName>(
-    {{"vllm:generation_tokens_total", &ServerMetrics::generation_tokens},
-     {"vllm:prompt_tokens_total", &ServerMetrics::prompt_tokens},
-     {"vllm:prefix_cache_queries_total", &ServerMetrics::prefix_cache_queries},
-     {"vllm:prefix_cache_hits_total", &ServerMetrics::prefix_cache_hits},
-     {"vllm:num_preemptions_total", &ServerMetrics::preemptions},
-     {"vllm:num_requests_running", &ServerMetrics::running},
-     {"vllm:num_requests_waiting", &ServerMetrics::waiting},
-     {"vllm:kv_cache_usage_perc", &ServerMetrics::kv_cache_usage}});
+constexpr auto kMetrics = std::to_array<MetricName>({
+    {.name = "vllm:generation_tokens_total", .field = &ServerMetrics::generation_tokens},
+    {.name = "vllm:prompt_tokens_total", .field = &ServerMetrics::prompt_tokens},
+    {.name = "vllm:prefix_cache_queries_total", .field = &ServerMetrics::prefix_cache_queries},
+    {.name = "vllm:prefix_cache_hits_total", .field = &ServerMetrics::prefix_cache_hits},
+    {.name = "vllm:num_preemptions_total", .field = &ServerMetrics::preemptions},
+    {.name = "vllm:num_requests_running", .field = &ServerMetrics::running},
+    {.name = "vllm:num_requests_waiting", .field = &ServerMetrics::waiting},
+    {.name = "vllm:kv_cache_usage_perc", .field = &ServerMetrics::kv_cache_usage},
+});
+
+bool loads_module(WeightTransfer transfer) { return transfer == WeightTransfer::kTcp; }
+
+std::span<const NeededRoute> routes(WeightTransfer transfer) {
+  return transfer == WeightTransfer::kDisk ? std::span(kRoutes).first<kRoutesOfDisk>()
+                                           : std::span<const NeededRoute>(kRoutes);
+}
 
 std::vector<std::string> program(const std::string& python) {
   if (python.empty()) return {"vllm", "serve"};
@@ -77,9 +91,9 @@ std::vector<std::string> arguments(const LaunchSpec& spec) {
       "--enable-scale-out",
       "--disable-uvicorn-access-log",
       "--logprobs-mode",
-      "processed_logprobs",
-      "--weight-transfer-config",
-      R"({"backend":"tandem_tcp"})"};
+      "processed_logprobs"};
+  if (loads_module(spec.transfer))
+    arguments.insert(arguments.end(), {"--weight-transfer-config", R"({"backend":"tandem_tcp"})"});
   if (spec.on_cpu)
     arguments.push_back("--enforce-eager");
   else
@@ -100,7 +114,7 @@ ServerCall generate(const GenerateCall& call) {
                 {"top_p", call.top_p},
                 {"top_k", call.top_k},
                 {"min_p", call.min_p},
-                {"seed", call.seed & kSeedMask},
+                {"seed", call.seed},
                 {"logprobs", 1},
                 {"stop_token_ids", call.rules->stop_tokens},
                 {"detokenize", !call.rules->stop.empty()}};
@@ -158,9 +172,9 @@ Result<ServedAnswer> read_generated(const std::string& body) {
   });
 }
 
-ServerCall abort_request(const std::string& id) {
-  return {.target = "/inference/v1/abort_requests",
-          .body = dump_json({{"request_ids", {std::string(kIdPrefix) + id}}})};
+std::vector<ServerCall> abort_request(const std::string& id, std::int32_t) {
+  return {{.target = "/inference/v1/abort_requests",
+           .body = dump_json({{"request_ids", {std::string(kIdPrefix) + id}}})}};
 }
 
 ServerCall score(std::span<const std::int32_t> tokens, const std::string& salt) {
@@ -222,15 +236,22 @@ ServerCall push(PushPhase phase, const PushFacts& facts) {
     case PushPhase::kConnect:
       return {.target = "/init_weight_transfer_engine",
               .body = dump_json({{"init_info",
-                                  {{"host", facts.feed.host},
-                                   {"port", facts.feed.port},
-                                   {"token", facts.feed_token}}}})};
+                                  {{"host", facts.from.feed.host},
+                                   {"port", facts.from.feed.port},
+                                   {"token", facts.from.feed_token}}}})};
     case PushPhase::kStart:
       return {.target = "/start_weight_update"};
     case PushPhase::kSend:
+      if (facts.transfer == WeightTransfer::kDisk)
+        return {.target = "/collective_rpc",
+                .body = dump_json({{"method", "reload_weights"},
+                                   {"kwargs", {{"weights_path", facts.from.folder.string()}}}})};
       return {.target = "/update_weights",
               .body = dump_json({{"update_info", update_info(*facts.manifest)}})};
     case PushPhase::kFinish:
+      if (facts.transfer == WeightTransfer::kDisk)
+        return {.target = "/update_weight_version",
+                .body = dump_json({{"new_version", facts.label}})};
       return {.target = "/finish_weight_update",
               .body = dump_json({{"weight_version", facts.label}})};
     case PushPhase::kResume:
@@ -242,16 +263,22 @@ ServerCall push(PushPhase phase, const PushFacts& facts) {
   return {};
 }
 
-std::span<const PushPhase> phases(WeightTransfer) { return kPhases; }
+std::span<const PushPhase> phases(WeightTransfer transfer) {
+  if (transfer == WeightTransfer::kDisk) return kPhasesOfDisk;
+  return kPhases;
+}
 
 }  // namespace
+}  // namespace vllm
 
 const Dialect& vllm_dialect() {
+  using namespace vllm;
   static constexpr Dialect kDialect{.name = EngineName::kVllm,
                                     .program = program,
                                     .arguments = arguments,
                                     .environment = environment,
-                                    .routes = kRoutes,
+                                    .routes = routes,
+                                    .loads_module = loads_module,
                                     .generate = generate,
                                     .read_generated = read_generated,
                                     .abort = abort_request,

@@ -125,7 +125,7 @@ TEST_F(FileTest, WhatIsNoRegularFileIsRefusedByNameFI1) {
     }
     EXPECT_EQ(file_head(path, 4), "");
   }
-  EXPECT_FALSE(write_file(fifo, {})) << "the open would wait for a reader";
+  EXPECT_FALSE(write_file(fifo, std::span<const std::byte>{})) << "the open would wait for a reader";
   EXPECT_EQ(open_regular(to_fifo, Links::kRefused).error().os_error, ELOOP);
   EXPECT_TRUE(refuse_irregular(directory_ / "absent"));
 }

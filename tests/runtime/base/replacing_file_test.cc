@@ -58,7 +58,7 @@ TEST_F(ReplacingFileTest, NothingIsLeftWithoutACommit) {
 
 TEST_F(ReplacingFileTest, FollowsALinkAndLeavesIt) {
   const fs::path target = folder_ / "target", link = folder_ / "link";
-  ASSERT_TRUE(write_file(target, {}));
+  ASSERT_TRUE(write_file(target, std::span<const std::byte>{}));
   fs::create_symlink(target, link);
   auto file = ReplacingFile::create(link);
   ASSERT_TRUE(file);

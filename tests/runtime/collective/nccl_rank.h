@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -50,6 +51,7 @@ struct SharedOperation {
     kBroadcast,  // from `root`
     kRing,       // a group: each rank sends to the next and receives from the one before
     kPair,       // rank `root` sends to the next; the others do nothing
+    kSum,        // of all ranks' floats
   };
   Form form = Form::kBroadcast;
   int root = 0;
@@ -64,6 +66,7 @@ class RankMemory {
     out_ = roots ? bytes_of_rank(rank, number, operation.bytes)
                  : std::vector<std::byte>(operation.bytes);
     in_.resize(operation.bytes);
+    if (operation.form == SharedOperation::Form::kSum) out_ = floats(static_cast<float>(rank + 1));
   }
 
   bool takes_part() const { return !transfers().empty(); }
@@ -79,6 +82,8 @@ class RankMemory {
         return {{NcclKind::kBroadcast, out, operation_.bytes, operation_.root}};
       case SharedOperation::Form::kRing:
         return {send, receive};
+      case SharedOperation::Form::kSum:
+        return {{NcclKind::kAllReduce, out, operation_.bytes}};
       case SharedOperation::Form::kPair:
         if (rank_ == operation_.root) return {send};
         if (before == operation_.root) return {receive};
@@ -91,12 +96,20 @@ class RankMemory {
   bool right() const {
     const bool broadcast = operation_.form == SharedOperation::Form::kBroadcast;
     const int before = (rank_ + size_ - 1) % size_;
+    if (operation_.form == SharedOperation::Form::kSum)
+      return out_ == floats(static_cast<float>(size_ * (size_ + 1)) / 2);
     if (broadcast) return out_ == bytes_of_rank(operation_.root, number_, operation_.bytes);
     if (operation_.form == SharedOperation::Form::kPair && before != operation_.root) return true;
     return in_ == bytes_of_rank(before, number_, operation_.bytes);
   }
 
  private:
+  std::vector<std::byte> floats(float value) const {
+    const std::vector<float> all(operation_.bytes / sizeof value, value);
+    const auto bytes = std::as_bytes(std::span(all));
+    return {bytes.begin(), bytes.end()};
+  }
+
   SharedOperation operation_;
   int number_;
   int rank_;

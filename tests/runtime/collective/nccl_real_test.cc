@@ -42,6 +42,8 @@ static_assert(alignof(NcclUniqueId) == alignof(ncclUniqueId));
 static_assert(sizeof(NcclResult) == sizeof(ncclResult_t));
 static_assert(sizeof(NcclType) == sizeof(ncclDataType_t));
 static_assert(int(NcclType::kUint8) == ncclUint8);
+static_assert(int(NcclType::kFloat32) == ncclFloat32);
+static_assert(int(NcclSum::kSum) == ncclSum);
 static_assert(int(NcclResult::kSuccess) == ncclSuccess);
 static_assert(int(NcclResult::kUnhandledCudaError) == ncclUnhandledCudaError);
 static_assert(int(NcclResult::kSystemError) == ncclSystemError);
@@ -70,6 +72,7 @@ constexpr bool takes_as_many(Ours (*)(Theirs...), std::size_t count) {
 }
 static_assert(takes_as_many(&ncclCommInitRankConfig, 5));
 static_assert(takes_as_many(&ncclBroadcast, 7));
+static_assert(takes_as_many(&ncclAllReduce, 7));
 static_assert(takes_as_many(&ncclSend, 6));
 static_assert(takes_as_many(&ncclRecv, 6));
 static_assert(takes_as_many(&ncclCommRegister, 4));

@@ -144,6 +144,8 @@ TEST(Nccl, NC4CarriesTheRightBytesBetween1To4Ranks) {
     for (const std::size_t bytes : {std::size_t{1}, std::size_t{4096}, std::size_t{700001}})
       for (int root = 0; root < size; ++root)
         gang.submit({.form = Form::kBroadcast, .root = root, .bytes = bytes}, kNcclPatience);
+    for (const std::size_t floats : {1, 1000})
+      gang.submit({.form = Form::kSum, .bytes = floats * sizeof(float)}, kNcclPatience);
     for (int root = 0; root < size && size > 1; ++root) {
       gang.submit({.form = Form::kPair, .root = root, .bytes = 70001}, kNcclPatience);
       gang.submit({.form = Form::kRing, .bytes = 300001}, kNcclPatience);

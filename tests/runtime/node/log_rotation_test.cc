@@ -303,7 +303,7 @@ TEST_F(LogRotationTest, LimitsComeFromTheEnvironment) {
 
 TEST_F(LogRotationTest, LogsOfOldIncarnationsGo) {
   const auto make = [&](const std::string& name) {
-    EXPECT_TRUE(write_file(directory_ / name, {}));
+    EXPECT_TRUE(write_file(directory_ / name, std::span<const std::byte>{}));
   };
   for (int i = 1; i <= 9; ++i) make("rollout.0." + std::to_string(i) + ".log");
   make("rollout.0.2.log.1");

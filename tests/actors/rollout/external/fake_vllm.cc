@@ -3,8 +3,7 @@
 // the real one. It refuses arguments that vLLM does not have, lacks the routes for which it was not
 // started, and ends as vLLM does where an update is wrong.
 //
-// With --fault NAME it has one fault, once: the first time that it meets its place, or the
-// --fault-at-th time. --fault-once FILE: only where FILE is not there; it is made then.
+// Its faults (Faults in fake_server.h):
 //
 //   die             the process ends when a request for completions comes
 //   error           such a request is answered with 500
@@ -19,23 +18,16 @@
 //   no-pause        a pause is answered with 500
 //   stale-update    an update is answered as done, and the weights stay as they are
 //   wrong-update    … and the weights are others
-#include <unistd.h>
-
 #include <algorithm>
-#include <atomic>
-#include <cstdio>
 #include <cstdlib>
-#include <fstream>
-#include <map>
+#include <memory>
 #include <mutex>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "actors/model/parameters.h"
-#include "runtime/base/json.h"
-#include "runtime/http/http_server.h"
-#include "tests/actors/rollout/external/fake_model.h"
+#include "actors/model/weights.h"
+#include "tests/actors/rollout/external/fake_server.h"
 #include "tests/runtime/weights/feed_reader.h"
 
 namespace tandem::rollout {
@@ -46,12 +38,6 @@ using http::HttpLater;
 using http::HttpRequest;
 using http::HttpResponse;
 using nlohmann::json;
-
-struct Options {
-  std::string model;
-  std::map<std::string, std::string> values;
-  std::set<std::string> flags;
-};
 
 constexpr const char* kValues[] = {"--host",
                                    "--port",
@@ -65,38 +51,10 @@ constexpr const char* kValues[] = {"--host",
                                    "--weight-transfer-config",
                                    "--gpu-memory-utilization",
                                    "--tensor-parallel-size",
-                                   "--uvicorn-log-level",
-                                   "--fault",
-                                   "--fault-at",
-                                   "--fault-once"};
+                                   "--uvicorn-log-level"};
 constexpr const char* kFlags[] = {"--enable-scale-out", "--enforce-eager",
                                   "--disable-uvicorn-access-log"};
 
-[[noreturn]] void stop(int code, const std::string& why) {
-  std::fprintf(stderr, "vllm: error: %s\n", why.c_str());
-  std::fflush(nullptr);
-  std::_Exit(code);
-}
-
-Options options_of(const std::vector<std::string>& words) {
-  Options options;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    const std::string& word = words[i];
-    if (std::ranges::find(kFlags, word) != std::end(kFlags)) {
-      options.flags.insert(word);
-    } else if (std::ranges::find(kValues, word) != std::end(kValues)) {
-      if (++i == words.size()) stop(2, "argument " + word + ": expected one argument");
-      options.values[word] = words[i];
-    } else if (word.starts_with("-") || !options.model.empty()) {
-      stop(2, "unrecognized arguments: " + word);
-    } else {
-      options.model = word;
-    }
-  }
-  return options;
-}
-
-HttpResponse answer(const json& body) { return {.body = dump_json(body)}; }
 HttpResponse refusal(int status, const std::string& message) {
   return {.status = status,
           .body = dump_json(
@@ -110,13 +68,12 @@ HttpResponse worker_failed(const std::string& why) {
 
 class FakeVllm {
  public:
-  FakeVllm(Options options, model::ModelInfo info)
-      : options_(std::move(options)),
+  FakeVllm(const FakeOptions& options, model::ModelInfo info)
+      : options_(options),
+        faults_(options),
         dev_(std::getenv("VLLM_SERVER_DEV_MODE") != nullptr),
-        model_(std::move(info), std::stol(value("--max-num-seqs", "256"))),
-        manifest_(model::published_manifest(model_.info().config)) {
-    fault_left_ = std::stoi(value("--fault-at", "1"));
-  }
+        model_(std::move(info), std::stol(options_.value("--max-num-seqs", "256"))),
+        manifest_(model::published_manifest(model_.info().config)) {}
 
   HttpAnswer handle(const HttpRequest& request) {
     const std::string route = request.target.substr(0, request.target.find('?'));
@@ -125,7 +82,7 @@ class FakeVllm {
     if (route == "/v1/models")
       return answer({{"object", "list"},
                      {"data",
-                      {{{"id", value("--served-model-name", options_.model)},
+                      {{{"id", options_.value("--served-model-name", options_.model)},
                         {"root", options_.model},
                         {"max_model_len", positions()}}}}});
     if (route == "/metrics") return metrics();
@@ -143,30 +100,16 @@ class FakeVllm {
   }
 
  private:
-  std::string value(const std::string& option, const std::string& otherwise) const {
-    const auto found = options_.values.find(option);
-    return found == options_.values.end() ? otherwise : found->second;
-  }
-  std::int64_t positions() const { return std::stol(value("--max-model-len", "128")); }
-
-  // Whether the fault `name` happens now.
-  bool fault(const std::string& name) {
-    if (value("--fault", "") != name) return false;
-    const std::string once = value("--fault-once", "");
-    if (!once.empty() && std::ifstream(once).good()) return false;
-    if (fault_left_-- != 1) return false;
-    if (!once.empty()) std::ofstream(once) << name;
-    return true;
-  }
+  std::int64_t positions() const { return std::stol(options_.value("--max-model-len", "128")); }
 
   HttpAnswer generate(const json& body) {
     // The real one ends at its first forward pass with weights that are not whole, paused or not.
-    if (fault("die")) stop(1, "EngineCore encountered a fatal error");
+    if (faults_.now("die")) stop(options_, 1, "EngineCore encountered a fatal error");
     if (poisoned_ && !model_.paused())
-      stop(1, "Tensor on device meta is not on the expected device");
-    if (fault("error")) return refusal(500, "EngineCore encountered an issue");
-    if (fault("garbage")) return HttpResponse{.body = "<html>Bad Gateway</html>"};
-    if (fault("stall")) return HttpLater{.start = [](auto respond) { static auto kept = respond; }};
+      stop(options_, 1, "Tensor on device meta is not on the expected device");
+    if (faults_.now("error")) return refusal(500, "EngineCore encountered an issue");
+    if (faults_.now("garbage")) return HttpResponse{.body = "<html>Bad Gateway</html>"};
+    if (faults_.now("stall")) return never();
     FakeRequest request;
     request.id = "generate-tokens-" + body.value("request_id", "none");
     request.prompt = body.value("token_ids", std::vector<std::int32_t>{});
@@ -187,13 +130,12 @@ class FakeVllm {
     if (request.temperature == 0 && request.n > 1)
       return refusal(
           400, "n must be 1 when using greedy sampling, got " + std::to_string(request.n) + ".");
-    const auto length = std::ssize(request.prompt) + request.max_tokens;
-    if (request.prompt.empty() || length > positions())
+    if (!fits(request, positions()))
       return refusal(400, "This model's maximum context length is " + std::to_string(positions()) +
-                              " tokens. However, you requested " + std::to_string(length) +
-                              " tokens");
-    const Broken broken{
-        .id = fault("other-answer"), .logprob = fault("logprob"), .label = fault("foreign-label")};
+                              " tokens.");
+    const Broken broken{.id = faults_.now("other-answer"),
+                        .logprob = faults_.now("logprob"),
+                        .label = faults_.now("foreign-label")};
     return HttpLater{.start = [this, request, broken](auto respond) {
       const auto why = model_.generate(request, [=](const auto& completions) {
         respond(generated(request, completions, broken));
@@ -276,7 +218,7 @@ class FakeVllm {
 
   HttpAnswer control(const std::string& route, const HttpRequest& request, const json& body) {
     if (route == "/pause") {
-      if (fault("no-pause")) return refusal(500, "pause failed");
+      if (faults_.now("no-pause")) return refusal(500, "pause failed");
       const auto mode = request.query.find("mode");
       if (mode == request.query.end() || mode->second != "keep")
         return refusal(400, "this fake keeps what runs in every pause");
@@ -284,7 +226,7 @@ class FakeVllm {
       return answer({{"status", "paused"}});
     }
     if (route == "/resume") {
-      if (poisoned_ && model_.busy()) stop(1, "EngineCore encountered a fatal error");
+      if (poisoned_ && model_.busy()) stop(options_, 1, "EngineCore encountered a fatal error");
       model_.resume();
       return answer({{"status", "resumed"}});
     }
@@ -294,6 +236,11 @@ class FakeVllm {
       feed_ = {info.value("host", ""), info.value("port", std::uint16_t{0}),
                info.value("token", "")};
       return answer({{"message", "Weight transfer initialized"}});
+    }
+    if (route == "/collective_rpc") return reload(body);
+    if (route == "/update_weight_version") {
+      model_.relabel(body.value("new_version", ""));
+      return answer({{"success", true}, {"new_version", body.value("new_version", "")}});
     }
     if (route == "/start_weight_update") return begin();
     if (route == "/update_weights") return receive(body.value("update_info", json::object()));
@@ -306,17 +253,42 @@ class FakeVllm {
       return worker_failed(
           "start_weight_update called while a weight update is already active. "
           "Call finish_weight_update first.");
-    if (!model_.paused() && model_.busy()) stop(1, "EngineCore encountered a fatal error");
+    if (!model_.paused() && model_.busy())
+      stop(options_, 1, "EngineCore encountered a fatal error");
     active_ = poisoned_ = true;  // layers wait for their tensors from here on
     arrived_.clear();
     return answer({{"message", "Weight update started"}});
   }
 
+  // The workers' reload_weights: layers are without weights from its beginning to its end.
+  HttpAnswer reload(const json& body) {
+    const std::lock_guard lock(mutex_);
+    if (body.value("method", "") != "reload_weights") return worker_failed("no such method");
+    if (!model_.paused() && model_.busy())
+      stop(options_, 1, "EngineCore encountered a fatal error");
+    poisoned_ = true;
+    if (faults_.now("stall-update")) return never();
+    if (faults_.now("break-update")) return worker_failed("the folder is gone");
+    if (faults_.now("die-in-update")) stop(options_, 1, "killed in the middle of an update");
+    auto arena =
+        read_folder(body.value("kwargs", json::object()).value("weights_path", ""), manifest_);
+    if (!arena) return worker_failed(arena.error().message);
+    install({arena->bytes().begin(), arena->bytes().end()}, model_.label());
+    return answer({{"results", {nullptr}}});
+  }
+  void install(std::vector<std::byte> weights, const std::string& label) {
+    poisoned_ = false;
+    if (faults_.now("wrong-update")) spoil(weights);
+    if (faults_.now("stale-update"))
+      model_.relabel(label);
+    else
+      model_.update(weights, label);
+  }
+
   HttpAnswer receive(const json& info) {
     const std::lock_guard lock(mutex_);
     if (!active_) return worker_failed("update_weights called without start_weight_update.");
-    if (fault("stall-update"))
-      return HttpLater{.start = [](auto respond) { static auto kept = respond; }};
+    if (faults_.now("stall-update")) return never();
     std::vector<std::byte> arena(manifest_.bytes_total);
     std::vector<std::span<std::byte>> tensors;
     const json names = info.value("names", json::array());
@@ -328,9 +300,10 @@ class FakeVllm {
         return broken("the model has no parameter " + names[i].dump() + " of this shape and type");
       tensors.push_back(std::span(arena).subspan(spec->offset_bytes, spec->bytes));
     }
-    const std::size_t breaks_at = fault("break-update") || fault("die-in-update") ? 1 : 0;
+    const std::size_t breaks_at =
+        faults_.now("break-update") || faults_.now("die-in-update") ? 1 : 0;
     if (const auto why = weights::read_feed(feed_, tensors, breaks_at)) {
-      if (value("--fault", "") == "die-in-update") stop(1, "killed in the middle of an update");
+      if (faults_.is("die-in-update")) stop(options_, 1, "killed in the middle of an update");
       return broken(*why);
     }
     arrived_ = std::move(arena);
@@ -347,19 +320,12 @@ class FakeVllm {
       return worker_failed("finish_weight_update called without a matching start_weight_update.");
     active_ = false;
     if (arrived_.empty()) return answer({{"message", "Weight update finished"}});
-    poisoned_ = false;
-    const std::string label = body.value("weight_version", model_.label());
-    if (fault("wrong-update"))
-      for (std::size_t i = 3; i < arrived_.size(); i += 8)  // signs of every other float
-        arrived_[i] ^= std::byte{0x80};
-    if (fault("stale-update"))
-      model_.relabel(label);
-    else
-      model_.update(arrived_, label);
+    install(arrived_, body.value("weight_version", model_.label()));
     return answer({{"message", "Weight update finished"}});
   }
 
-  const Options options_;
+  const FakeOptions options_;
+  Faults faults_;
   const bool dev_;
   FakeModel model_;
   const device::Manifest manifest_;
@@ -370,8 +336,9 @@ class FakeVllm {
                                      "/init_weight_transfer_engine",
                                      "/start_weight_update",
                                      "/update_weights",
+                                     "/collective_rpc",
+                                     "/update_weight_version",
                                      "/finish_weight_update"};
-  std::atomic<int> fault_left_{1};
   std::mutex mutex_;  // guards what follows
   weights::FeedAddress feed_;
   bool active_ = false;
@@ -379,28 +346,14 @@ class FakeVllm {
   std::atomic<bool> poisoned_{false};  // the weights are not whole
 };
 
-int serve(Options options) {
-  const auto found = options.values.find("--fault");
-  if (found != options.values.end() && found->second == "at-start")
-    stop(1, "ValueError: Free memory on device is less than desired GPU memory utilization");
-  auto info = model::load_model_info(options.model);
-  if (!info) stop(1, info.error().message);
-  const auto port = static_cast<std::uint16_t>(std::stoi(options.values["--port"]));
-  const std::string host = options.values["--host"];
-  FakeVllm fake(std::move(options), *std::move(info));
-  auto server = http::HttpServer::listen(
-      {.host = host, .port = port}, {.body_bytes_max = 16 << 20, .connections_max = 4096},
-      [&fake](const HttpRequest& request) { return fake.handle(request); });
-  if (!server) stop(1, server.error().message);
-  std::printf("INFO: Application startup complete.\n");
-  std::fflush(stdout);
-  for (;;) pause();  // until a signal
-}
-
 }  // namespace
 }  // namespace tandem::rollout
 
 int main(int argc, char** argv) {
-  return tandem::rollout::serve(
-      tandem::rollout::options_of(std::vector<std::string>(argv + 1, argv + argc)));
+  using namespace tandem::rollout;
+  return serve_fake(argc, argv, {.program = "vllm", .values = kValues, .flags = kFlags},
+                    [](const FakeOptions& options, tandem::model::ModelInfo info) -> FakeHandler {
+                      auto fake = std::make_shared<FakeVllm>(options, std::move(info));
+                      return [fake](const auto& request) { return fake->handle(request); };
+                    });
 }

@@ -5,9 +5,9 @@
 namespace tandem::rollout {
 namespace {
 
-constexpr MetricName kNames[] = {{"e:tokens_total", &ServerMetrics::generation_tokens},
-                                 {"e:running", &ServerMetrics::running},
-                                 {"e:usage", &ServerMetrics::kv_cache_usage}};
+constexpr MetricName kNames[] = {{"e:tokens_total", "", &ServerMetrics::generation_tokens},
+                                 {"e:running", "", &ServerMetrics::running},
+                                 {"e:usage", "", &ServerMetrics::kv_cache_usage}};
 
 TEST(ServerMetrics, SumsTheSeriesOfANameAndTakesTheLargestUsage) {
   const auto read = read_metrics(
@@ -23,6 +23,21 @@ TEST(ServerMetrics, SumsTheSeriesOfANameAndTakesTheLargestUsage) {
   EXPECT_EQ(read->running, 3);
   EXPECT_EQ(read->kv_cache_usage, 0.5);
   EXPECT_EQ(read->preemptions, 0);
+}
+
+TEST(ServerMetrics, ASeriesIsChosenByItsLabelAndMayCountTwice) {
+  constexpr MetricName kByLabel[] = {
+      {"e:tokens", "mode=\"decode\"", &ServerMetrics::generation_tokens},
+      {"e:tokens", "mode=\"prefill\"", &ServerMetrics::prompt_tokens},
+      {"e:tokens", "mode=\"prefill\"", &ServerMetrics::prefix_cache_queries}};
+  const auto read = read_metrics(
+      "e:tokens{mode=\"decode\",tp=\"0\"} 5\ne:tokens{tp=\"0\",mode=\"prefill\"} 7\n"
+      "e:tokens{mode=\"other\"} 9\n",
+      kByLabel);
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->generation_tokens, 5);
+  EXPECT_EQ(read->prompt_tokens, 7);
+  EXPECT_EQ(read->prefix_cache_queries, 7);
 }
 
 TEST(ServerMetrics, ATextOfAnotherKindIsNone) {

@@ -41,6 +41,46 @@ int next_index() {
   return ++last;
 }
 
+// A sum of all ranks' floats: each sends its own to all others, and adds in the order of the ranks.
+class Sum {
+ public:
+  Sum(const Request& request, int rank, int size) : request_(request), rank_(rank) {
+    for (int peer = 0; peer < size; ++peer)
+      theirs_.push_back(peer == rank ? nullptr : allocate_device(request.bytes));
+  }
+  ~Sum() {
+    for (void* memory : theirs_)
+      if (memory) free_device(memory);
+  }
+  Sum(const Sum&) = delete;
+  Sum& operator=(const Sum&) = delete;
+
+  void append_blocks(std::vector<Block>& blocks) const {
+    const Label label{.operation = 3, .bytes = request_.bytes};
+    for (int peer = 0; peer < static_cast<int>(theirs_.size()); ++peer) {
+      if (peer == rank_) continue;
+      blocks.push_back({.peer = peer, .out = true, .memory = request_.memory, .label = label});
+      blocks.push_back({.peer = peer,
+                        .out = false,
+                        .memory = theirs_[static_cast<std::size_t>(peer)],
+                        .label = label});
+    }
+  }
+  void finish() const {
+    std::vector<float> sum(request_.bytes / sizeof(float)), one(sum.size());
+    for (void* memory : theirs_) {
+      read_device(memory ? memory : request_.memory, one.data(), request_.bytes);
+      for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += one[i];
+    }
+    write_device(request_.memory, sum.data(), request_.bytes);
+  }
+
+ private:
+  const Request request_;
+  const int rank_;
+  std::vector<void*> theirs_;  // by rank; null: this one's
+};
+
 }  // namespace
 
 int version() { return number("TANDEM_FAKE_NCCL_VERSION", 22809); }
@@ -207,24 +247,34 @@ NcclResult Communicator::request(const Request& request, Mischief& mischief) {
   return NcclResult::kSuccess;
 }
 
+std::vector<Block> Communicator::blocks_of(const Request& request) {
+  const std::lock_guard lock(mutex_);
+  const Label label{.operation = request.op == "broadcast" ? 1u : 2u,
+                    .root = request.op == "broadcast" ? request.peer : 0,
+                    .bytes = request.bytes,
+                    .registered = is_registered(request.memory, request.bytes) ? 1u : 0u};
+  const bool to_all = request.op == "broadcast" && request.peer == rank_;
+  std::vector<Block> blocks;
+  for (int peer = 0; peer < size_; ++peer)
+    if (peer != rank_ && (to_all || peer == request.peer))
+      blocks.push_back({.peer = peer,
+                        .out = to_all || request.op == "send",
+                        .memory = request.memory,
+                        .label = label});
+  return blocks;
+}
+
 NcclResult Communicator::issue(const std::vector<Request>& group, const Mischief& mischief) {
   std::vector<Block> blocks;
-  const auto registered = [this](const Request& request) {
-    const std::lock_guard lock(mutex_);
-    return is_registered(request.memory, request.bytes) ? 1u : 0u;
-  };
+  std::function<void()> after = [] {};
   for (const Request& request : group) {
-    const Label label{.operation = request.op == "broadcast" ? 1u : 2u,
-                      .root = request.op == "broadcast" ? request.peer : 0,
-                      .bytes = request.bytes,
-                      .registered = registered(request)};
-    const bool to_all = request.op == "broadcast" && request.peer == rank_;
-    for (int peer = 0; peer < size_; ++peer)
-      if (peer != rank_ && (to_all || peer == request.peer))
-        blocks.push_back({.peer = peer,
-                          .out = to_all || request.op == "send",
-                          .memory = request.memory,
-                          .label = label});
+    if (request.op == "allreduce") {
+      auto sum = std::make_shared<Sum>(request, rank_, size_);
+      sum->append_blocks(blocks);
+      after = [sum] { sum->finish(); };
+      continue;
+    }
+    for (const Block& block : blocks_of(request)) blocks.push_back(block);
   }
   arm(mischief);
   std::uint64_t turn = 0;
@@ -233,14 +283,14 @@ NcclResult Communicator::issue(const std::vector<Request>& group, const Mischief
     turn = ++issued_;
     if (!blocking_) polls_in_progress_ = number("TANDEM_FAKE_NCCL_POLLS", 2);
   }
-  enqueue(group.front().stream, [self = shared_from_this(), turn, blocks, mischief] {
-    self->run(turn, blocks, mischief);
+  enqueue(group.front().stream, [self = shared_from_this(), turn, blocks, mischief, after] {
+    self->run(turn, blocks, mischief, after);
   });
   return blocking_ ? NcclResult::kSuccess : NcclResult::kInProgress;
 }
 
 void Communicator::run(std::uint64_t turn, const std::vector<Block>& blocks,
-                       const Mischief& mischief) {
+                       const Mischief& mischief, const std::function<void()>& after) {
   if (mischief.stubborn) block_forever();
   {
     std::unique_lock lock(mutex_);
@@ -252,6 +302,7 @@ void Communicator::run(std::uint64_t turn, const std::vector<Block>& blocks,
   if (outcome == Exchanged::kGone && number("TANDEM_FAKE_NCCL_SILENT", 0) == 0)
     set_state(NcclResult::kRemoteError, "socketProgress: Connection closed by remote peer");
   if (outcome == Exchanged::kGone || outcome == Exchanged::kMismatched) stall();
+  if (outcome == Exchanged::kDone) after();
   if (outcome == Exchanged::kDone && mischief.die_after) die();
   const std::lock_guard lock(mutex_);
   --running_;

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -24,7 +25,7 @@ using tandem::collective::NcclUniqueId;
 
 int version();  // $TANDEM_FAKE_NCCL_VERSION, else 22809
 
-// One call of ncclBroadcast, ncclSend or ncclRecv.
+// One call of ncclBroadcast, ncclAllReduce (a sum of f32, in place), ncclSend or ncclRecv.
 struct Request {
   std::string op;
   void* memory = nullptr;
@@ -61,7 +62,10 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   bool is_registered(const void* memory, std::size_t bytes);  // `mutex_` held
   void join(const std::string& place, const Mischief& mischief);
   void arm(const Mischief& mischief);
-  void run(std::uint64_t turn, const std::vector<Block>& blocks, const Mischief& mischief);
+  std::vector<Block> blocks_of(const Request& request);
+  // `after` runs once the blocks are there.
+  void run(std::uint64_t turn, const std::vector<Block>& blocks, const Mischief& mischief,
+           const std::function<void()>& after);
   Exchanged carry_out(const std::vector<Block>& blocks, const Mischief& mischief);
   void set_state(NcclResult result, const std::string& why);
   void stall();  // until an abort

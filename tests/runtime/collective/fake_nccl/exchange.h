@@ -14,7 +14,7 @@ namespace fake_nccl {
 
 // The facts about a block on which both sides must agree.
 struct Label {
-  std::uint32_t operation = 0;  // 1: broadcast, 2: send to receive
+  std::uint32_t operation = 0;  // 1: broadcast, 2: send to receive, 3: sum of all
   std::int32_t root = 0;        // the root of a broadcast
   std::uint64_t bytes = 0;
   std::uint64_t registered = 0;  // 1: the memory is

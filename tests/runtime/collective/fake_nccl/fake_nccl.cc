@@ -174,6 +174,14 @@ NcclResult ncclBroadcast(const void* from, void* to, std::size_t count, int, int
       comm, {.op = "broadcast", .memory = to, .bytes = count, .peer = root, .stream = stream});
 }
 
+NcclResult ncclAllReduce(const void* from, void* to, std::size_t count, int type, int sum,
+                         void* comm, void* stream) {
+  // A sum of f32, in place, is all that is called for.
+  if (from != to || type != 7 || sum != 0) return NcclResult::kInvalidArgument;
+  return transfer(
+      comm, {.op = "allreduce", .memory = to, .bytes = count * sizeof(float), .stream = stream});
+}
+
 NcclResult ncclSend(const void* from, std::size_t count, int, int peer, void* comm, void* stream) {
   return transfer(comm, {.op = "send",
                          .memory = const_cast<void*>(from),

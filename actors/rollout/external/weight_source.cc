@@ -1,0 +1,101 @@
+#include "actors/rollout/external/weight_source.h"
+
+#include <utility>
+#include <vector>
+
+#include "actors/model/safetensors.h"
+#include "runtime/base/check.h"
+#include "runtime/sandbox/workers.h"
+#include "runtime/weights/tensor_feed.h"
+
+namespace tandem::rollout {
+namespace {
+
+namespace fs = std::filesystem;
+
+class FeedSource final : public WeightSource {
+ public:
+  FeedSource(std::unique_ptr<weights::TensorFeed> feed, device::Manifest manifest)
+      : feed_(std::move(feed)), manifest_(std::move(manifest)) {}
+
+  void offer(std::span<const std::byte> arena, const std::string&, Done done) override {
+    std::vector<std::span<const std::byte>> tensors;
+    for (const device::ParameterSpec& parameter : manifest_.parameters)
+      tensors.push_back(arena.subspan(parameter.offset_bytes, parameter.bytes));
+    feed_->serve(std::move(tensors));
+    done(OfferedWeights{.feed = feed_->endpoint(), .feed_token = feed_->token()});
+  }
+  void withdraw() override { feed_->stop(); }
+
+ private:
+  const std::unique_ptr<weights::TensorFeed> feed_;
+  const device::Manifest manifest_;
+};
+
+// Writes on a thread of its own: a rollout goes on while gigabytes are written. A folder gets its
+// name once it is whole, and is there only while its version is offered.
+class FolderSource final : public WeightSource {
+ public:
+  explicit FolderSource(SourceSpec spec) : spec_(std::move(spec)) {}
+  ~FolderSource() override { withdraw(); }
+
+  void offer(std::span<const std::byte> arena, const std::string& name, Done done) override {
+    withdraw();
+    offered_ = spec_.folder / name;
+    writer_ = std::make_unique<sandbox::Workers>(1);
+    writer_->post(
+        [this, arena, done = std::move(done), to = offered_](int) { done(write(arena, to)); });
+  }
+  void withdraw() override {
+    if (!writer_) return;
+    writer_.reset();  // waits
+    std::error_code ignored;
+    fs::remove_all(offered_, ignored);
+  }
+
+ private:
+  Result<OfferedWeights> write(std::span<const std::byte> arena, const fs::path& to) const {
+    const fs::path unfinished = to.string() + ".unfinished";
+    std::error_code failed;
+    fs::create_directories(unfinished, failed);
+    Result<void> written;
+    if (!failed)
+      written = model::write_weights(unfinished / "model.safetensors", {spec_.manifest, arena});
+    if (written && !failed) fs::rename(unfinished, to, failed);
+    if (written && !failed) return OfferedWeights{.folder = to};
+    std::error_code ignored;
+    fs::remove_all(unfinished, ignored);
+    Error error = written ? Error{ErrorCode::kFailed, failed.message()} : written.error();
+    error.message = "a version for the server could not be written: " + error.message;
+    error.where = to;
+    error.help = "make room there, or name another folder in rollout.engine.weights_dir";
+    return error;
+  }
+
+  const SourceSpec spec_;
+  fs::path offered_;
+  std::unique_ptr<sandbox::Workers> writer_;
+};
+
+Result<std::unique_ptr<WeightSource>> make_folder_source(SourceSpec spec) {
+  std::error_code failed;
+  fs::remove_all(spec.folder, failed);  // what an incarnation before this one left
+  if (!failed) fs::create_directories(spec.folder, failed);
+  if (failed)
+    return Error{ErrorCode::kInvalid, "cannot make the folder for versions: " + failed.message(),
+                 spec.folder, "name another one in rollout.engine.weights_dir"};
+  return std::unique_ptr<WeightSource>(std::make_unique<FolderSource>(std::move(spec)));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<WeightSource>> make_weight_source(WeightTransfer transfer, SourceSpec spec) {
+  if (transfer == WeightTransfer::kDisk) return make_folder_source(std::move(spec));
+  CHECK(transfer == WeightTransfer::kTcp);
+  auto feed = weights::TensorFeed::listen();
+  if (!feed) return feed.error();
+  return std::unique_ptr<WeightSource>(
+      std::make_unique<FeedSource>(*std::move(feed), std::move(spec.manifest)));
+}
+
+}  // namespace tandem::rollout
