@@ -6,10 +6,10 @@
 #include <utf8proc.h>
 
 #include <algorithm>
-#include <array>
 #include <iterator>
 
 #include "actors/model/utf8.h"
+#include "runtime/base/base64.h"
 
 namespace tandem::model {
 namespace {
@@ -30,31 +30,6 @@ std::uint32_t little_endian(std::string_view bytes, std::size_t at) {
   std::uint32_t value = 0;
   for (std::size_t i = 4; i-- > 0;) value = value << 8 | static_cast<unsigned char>(bytes[at + i]);
   return value;
-}
-
-std::optional<std::string> decode_base64(std::string_view text) {
-  static constexpr std::string_view kDigits =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::array<std::int8_t, 256> digit_of;
-  digit_of.fill(-1);
-  for (std::size_t i = 0; i < kDigits.size(); ++i)
-    digit_of[static_cast<unsigned char>(kDigits[i])] = static_cast<std::int8_t>(i);
-  if (text.size() % 4 != 0) return std::nullopt;
-  const std::size_t padding = text.ends_with("==") ? 2 : text.ends_with('=') ? 1 : 0;
-  text.remove_suffix(padding);
-  std::string bytes;
-  bytes.reserve(text.size() / 4 * 3 + 2);
-  std::uint32_t bits = 0;
-  int count = 0;
-  for (const char c : text) {
-    const int digit = digit_of[static_cast<unsigned char>(c)];
-    if (digit < 0) return std::nullopt;
-    bits = bits << 6 | static_cast<std::uint32_t>(digit);
-    if ((count += 6) < 8) continue;
-    count -= 8;
-    bytes += static_cast<char>(bits >> count & 0xFF);
-  }
-  return bytes;
 }
 
 // Code points that continue a grapheme in the library's Unicode 17 and are unknown to libutf8proc's

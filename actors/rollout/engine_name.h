@@ -25,13 +25,16 @@ enum class WeightTransfer : std::uint8_t {
   kAuto,  // the first that the engine has
   kTcp,   // the server reads the tensors from the rollout (runtime/weights/tensor_feed.h)
   kDisk,  // the server reads a folder that the rollout has written
+  kNccl,  // the rollout broadcasts the tensors to the server's ranks
 };
 constexpr auto enum_names(WeightTransfer) {
   using enum WeightTransfer;
-  return enum_name_rows<WeightTransfer>({{kAuto, "auto"}, {kTcp, "tcp"}, {kDisk, "disk"}});
+  return enum_name_rows<WeightTransfer>(
+      {{kAuto, "auto"}, {kTcp, "tcp"}, {kDisk, "disk"}, {kNccl, "nccl"}});
 }
 
-inline constexpr std::array kVllmTransfers{WeightTransfer::kTcp, WeightTransfer::kDisk};
+inline constexpr std::array kVllmTransfers{WeightTransfer::kTcp, WeightTransfer::kDisk,
+                                           WeightTransfer::kNccl};
 inline constexpr std::array kSglangTransfers{WeightTransfer::kDisk};
 
 // The ways that lead to an engine's server, the usual one first; none for the native engine.

@@ -65,6 +65,22 @@ class ByNccl : public testing::Test {
   std::vector<std::string> names_;
 };
 
+// The rollout's GPU sends to the ranks of a server on another one (by the fake's own count).
+TEST_F(ByNccl, AServerOfVllmIsFedByTheRollout) {
+  constexpr int kSteps = 4;
+  const json result =
+      home.train(kSmallId, job(kSteps, {"rollout.name=vllm", "rollout.replicas=1",
+                                        "rollout.engine.command=" + json{TANDEM_FAKE_VLLM}.dump(),
+                                        "rollout.engine.env={TANDEM_FAKE_NCCL_DEVICE: \"7\"}",
+                                        "rollout.engine.weight_transfer=nccl",
+                                        "rollout.engine.logprob_tolerance=1e-4"}));
+  EXPECT_EQ(result["ledger"]["trained"], kSteps * kGroups);
+  EXPECT_GT(said_in_logs("rollout", "event=engine_ready engine=vllm"), 0);
+  EXPECT_EQ(said_in_logs("rollout", "event=push_failed"), 0);
+  EXPECT_LT(result["logprob_diff"]["max_at_staleness_0"], 1e-4);
+  home.expect_nothing_left();
+}
+
 TEST_F(ByNccl, TheWeightsAreThoseOfSharedMemory) {
   constexpr int kSteps = 4;
   const Words lag{"async.schedule=fixed_lag", "async.max_staleness=1"};

@@ -151,8 +151,13 @@ const Key kRolloutKeys[] = {
      .field = [](J& j) { return slot(j.rollout.engine.weight_transfer); },
      .description = "How a version goes from a rollout to its server. `tcp`: the server reads it "
                     "from the rollout, by a module of Tandem's that vLLM loads; `disk`: the "
-                    "rollout writes a folder, which the server reads; `auto`: `tcp` for vLLM, "
+                    "rollout writes a folder, which the server reads; `nccl`: the rollout "
+                    "broadcasts it to the ranks of a vLLM on other GPUs; `auto`: `tcp` for vLLM, "
                     "`disk` for SGLang."},
+    {.path = "rollout.engine.packed",
+     .field = [](J& j) { return slot(j.rollout.engine.packed); },
+     .description = "For `weight_transfer: nccl`: tensors travel together, in chunks of 64 MiB and "
+                    "more, or one by one."},
     {.path = "rollout.engine.weights_dir",
      .field = [](J& j) { return slot(j.rollout.engine.weights_dir); },
      .description = "Where rollouts write versions for `weight_transfer: disk`, one at a time "
@@ -280,6 +285,11 @@ void server_rules(const JobSpec& job, std::vector<Violation>& broken) {
          "`rollout.engine.weight_transfer: " + std::string(spelling(engine.weight_transfer)) +
              "` does not lead to " + name,
          "use `auto`"});
+  if (engine.weight_transfer == WeightTransfer::kNccl && job.pools.rollout.gpus_per_actor == 0)
+    broken.push_back({"rollout.engine.weight_transfer",
+                      "`rollout.engine.weight_transfer: nccl` sends from a GPU of the rollout, and "
+                      "`pools.rollout.gpus_per_actor` is 0",
+                      "use `auto`, or give each rollout a GPU beside its server's"});
   if (engine.url.empty()) return;
   if (engine.command || engine.python || !engine.args.empty() || !engine.env.empty())
     broken.push_back({"rollout.engine.url",

@@ -157,8 +157,7 @@ Result<BuiltRole> build_rollout(RankResources& resources, const StartRank& start
   auto weights = weights_config(job, {start.job, start.run_dir}, info->manifest);
   if (const auto ready = resources.prepare_broadcasts(weights, start.job); !ready)
     return ready.error();
-  auto engine = has_server(job) ? make_served_engine(start, job, *std::move(info),
-                                                     [&] { resources.progress.beat(steady_now()); })
+  auto engine = has_server(job) ? make_served_engine(resources, start, job, *std::move(info))
                                 : make_native_engine(resources, *device, job, *std::move(info),
                                                      weights, start.pages);
   if (!engine) return engine.error();

@@ -54,6 +54,24 @@ std::filesystem::path weights_folder(const messages::StartRank& start, const job
   return run / "engine" / "weights" / rollout;
 }
 
+// By NCCL the rollout's own GPU sends, which is not the server's.
+Result<rollout::SourceSpec> source_of(RankResources& resources, const messages::StartRank& start,
+                                      const job::JobSpec& job, rollout::WeightTransfer transfer,
+                                      const device::Manifest& manifest) {
+  rollout::SourceSpec spec{.manifest = manifest,
+                           .folder = weights_folder(start, job),
+                           .name = start.actor,
+                           .packed = job.rollout.engine.packed,
+                           .timeout = duration_of(job.rollout.engine.request_timeout_s)};
+  if (transfer != rollout::WeightTransfer::kNccl) return spec;
+  const auto device = device_of(job.pools.rollout.gpus_per_actor);
+  if (!device) return device.error();
+  if (const auto opened = resources.open_nccl(); !opened) return opened.error();
+  spec.device = *device;
+  spec.nccl = &resources.device.nccl->process();
+  return spec;
+}
+
 // A rank's failure is told by its message alone.
 Error told_whole(Error error) {
   if (!error.help.empty()) error.message += ": " + std::exchange(error.help, "");
@@ -62,10 +80,10 @@ Error told_whole(Error error) {
 
 }  // namespace
 
-Result<std::unique_ptr<rollout::Engine>> make_served_engine(const messages::StartRank& start,
+Result<std::unique_ptr<rollout::Engine>> make_served_engine(RankResources& resources,
+                                                            const messages::StartRank& start,
                                                             const job::JobSpec& job,
-                                                            model::ModelInfo info,
-                                                            std::function<void()> beat) {
+                                                            model::ModelInfo info) {
   const job::EngineServerSpec& engine = job.rollout.engine;
   const rollout::Dialect& dialect = rollout::dialect_of(job.rollout.name);
   auto url = url_for(start, job);
@@ -80,6 +98,8 @@ Result<std::unique_ptr<rollout::Engine>> make_served_engine(const messages::Star
          "vLLM on a CPU keeps its old output head when it loads weights from disk, and this "
          "model's head is its embedding",
          "rollout.engine.weight_transfer", "use `tcp`"});
+  auto weights = source_of(resources, start, job, transfer, info.manifest);
+  if (!weights) return weights.error();
   auto server = rollout::open_server(
       {.dialect = &dialect,
        .url = *std::move(url),
@@ -98,8 +118,8 @@ Result<std::unique_ptr<rollout::Engine>> make_served_engine(const messages::Star
                   .on_cpu = on_cpu(job)},
        .plugin_folder = start.run_dir + "/engine",
        .startup_timeout = duration_of(engine.startup_timeout_s),
-       .weights = {.manifest = info.manifest, .folder = weights_folder(start, job)},
-       .beat = std::move(beat)});
+       .weights = *std::move(weights),
+       .beat = [&resources] { resources.progress.beat(steady_now()); }});
   if (!server) return told_whole(server.error());
   auto made = rollout::ServedEngine::make(
       {info.config, std::make_shared<const model::Tokenizer>(std::move(info.tokenizer))},

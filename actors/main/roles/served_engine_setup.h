@@ -2,11 +2,11 @@
 // host.
 #pragma once
 
-#include <functional>
 #include <memory>
 
 #include "actors/job/job_spec.h"
 #include "actors/main/roles/planned_model.h"
+#include "actors/main/roles/rank_resources.h"
 #include "actors/messages/rank.h"
 #include "actors/model/checkpoint.h"
 #include "actors/rollout/engine.h"
@@ -15,14 +15,13 @@
 
 namespace tandem::app {
 
-// Starts or finds the server and returns when it can be driven, which may take minutes; `beat` is
-// called meanwhile. The engine
+// Starts or finds the server and returns when it can be driven, which may take minutes. The engine
 // ends a server that was started. Errors: kInvalid for what only the user can mend, such as a
 // program that is not there; others may pass.
-Result<std::unique_ptr<rollout::Engine>> make_served_engine(const messages::StartRank& start,
+Result<std::unique_ptr<rollout::Engine>> make_served_engine(RankResources& resources,
+                                                            const messages::StartRank& start,
                                                             const job::JobSpec& job,
-                                                            model::ModelInfo info,
-                                                            std::function<void()> beat);
+                                                            model::ModelInfo info);
 
 scheduler::MemoryDemand served_memory(const job::JobSpec& job, const PlannedModel& model);
 

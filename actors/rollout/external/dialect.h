@@ -57,6 +57,7 @@ struct PushFacts {
   std::vector<std::int32_t> probe;  // the tokens that the server scores
   WeightTransfer transfer = WeightTransfer::kTcp;
   OfferedWeights from;
+  int ranks = 0;  // of the server, after kRanks
 };
 
 // How a server is started.
@@ -102,7 +103,9 @@ struct Dialect {
 
   // The phases of an update in their order, and the call of each.
   std::span<const PushPhase> (*phases)(WeightTransfer transfer) = nullptr;
+  // No target: the phase is the rollout's alone.
   ServerCall (*push)(PushPhase phase, const PushFacts& facts) = nullptr;
+  Result<int> (*read_ranks)(const std::string& body) = nullptr;  // in the answer to kRanks
 };
 
 const Dialect& vllm_dialect();

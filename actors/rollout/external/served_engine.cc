@@ -12,8 +12,8 @@
 
 #include "actors/model/probe.h"
 #include "actors/rollout/answers.h"
-#include "actors/rollout/external/probe_check.h"
 #include "actors/rollout/external/served_answer.h"
+#include "actors/rollout/external/served_versions.h"
 #include "actors/rollout/work_queue.h"
 #include "runtime/base/check.h"
 #include "runtime/base/guarded.h"
@@ -28,7 +28,6 @@ constexpr Duration kLookEvery = std::chrono::milliseconds(2);
 constexpr Duration kPauseMin = std::chrono::milliseconds(250);  // before the second ask; it doubles
 constexpr Duration kAbortTimeout = std::chrono::seconds(10);
 constexpr Duration kFiguresTimeout = std::chrono::seconds(10);
-constexpr std::size_t kExpectedMax = 64;  // versions whose probes are kept
 // Completions of one call draw with seed + index, which must not overflow 63 bits.
 constexpr std::uint64_t kSeedMask = (std::uint64_t{1} << 62) - 1;
 
@@ -63,23 +62,12 @@ using Inbox = Guarded<std::vector<Arrived>>;
 struct Update {
   WeightPush push;
   PushFacts facts;
-  PolicyVersion version;
   // Where the server takes it from, once it is offered.
   std::shared_ptr<Guarded<std::optional<Result<OfferedWeights>>>> from = {};
   bool offered = false;
-  PushPhase phase = PushPhase::kPause;  // under way, by `call`
-  std::vector<float> served = {};       // of the probe, in the answer to kProbe
+  PushPhase phase = PushPhase::kPause;                      // under way, by `call`
+  std::optional<Result<http::HttpResponse>> answered = {};  // to it
   ServerCall call = {};
-};
-
-struct Versions {
-  std::vector<std::int32_t> probe;                            // the tokens that the server scores
-  std::map<PolicyVersion, std::vector<float>> expected = {};  // of the probe, by the learner
-  std::optional<PolicyVersion> installed = {};                // what the server computes with
-  std::vector<float> served = {};                             // of the probe, by it, under that
-  std::string label = {};                            // of what it computes with, or is given
-  std::uint64_t pushes = 0;                          // labels so far
-  std::map<std::string, PolicyVersion> labels = {};  // of versions whose tokens may still come
 };
 
 }  // namespace
@@ -98,8 +86,9 @@ struct ServedEngine::State {
   std::uint64_t call_last = kMetricsCall;
   std::vector<Arrived> held = {};  // answers that came while weights were pushed
   std::optional<Update> update;
-  Versions versions;
-  Time heard{};  // when the server last answered well, or computed tokens
+  ServedVersions versions;
+  std::vector<std::int32_t> probe;  // the tokens that the server scores
+  Time heard{};                     // when the server last answered well, or computed tokens
   struct Figures {
     bool asked = false;
     Time due{};
@@ -126,21 +115,16 @@ struct ServedEngine::State {
   void figures_answered(const Result<http::HttpResponse>& response);
   void offer(std::span<const std::byte> arena);
   void drive_update();
-  void phase_answered(const Result<http::HttpResponse>& response);
+  void answer_phase(Result<http::HttpResponse> response) {
+    if (update) update->answered = std::move(response);
+  }
+  void settle_phase();
+  void phase_over(const Result<void>& outcome);
   Result<void> outcome(const Result<http::HttpResponse>& response);
-  Result<void> check_probe(const std::string& body);
   void finish_update();
   void cancel(const std::function<bool(const Request&)>& which);
   void fail(Error error);
   std::int64_t running() const;
-  // Gives the version of the update a label that no weights had before: another lineage may have a
-  // version of the same number, and a prefix cache must not mix the two.
-  void new_label() {
-    versions.label = config.label_prefix + "-" + std::to_string(update->version.value) + "-" +
-                     std::to_string(++versions.pushes);
-    update->facts.label = versions.label;
-    versions.labels[versions.label] = update->version;
-  }
 };
 
 void ServedEngine::State::ask(std::uint64_t number, const ServerCall& call, Duration timeout) {
@@ -193,7 +177,7 @@ void ServedEngine::State::send(std::uint64_t number, OpenCall& call) {
                         .min_p = static_cast<float>(config.engine.sampling.min_p),
                         .top_k = static_cast<std::int32_t>(config.engine.sampling.top_k),
                         .rules = &rules,
-                        .salt = versions.label};
+                        .salt = versions.label()};
   if (request.of_evaluation()) {
     const bool greedy = is_greedy(request.sampling, static_cast<std::int32_t>(call.first));
     generate.temperature = greedy ? 0 : request.sampling.temperature;
@@ -207,7 +191,7 @@ void ServedEngine::State::send(std::uint64_t number, OpenCall& call) {
 void ServedEngine::State::take_arrived() {
   for (Arrived& one : inbox->with([](auto& waiting) { return std::exchange(waiting, {}); }))
     if (one.call == kPushCall)
-      phase_answered(one.response);
+      answer_phase(std::move(one.response));
     else if (one.call == kMetricsCall)
       figures_answered(one.response);
     else
@@ -236,7 +220,7 @@ Result<std::vector<messages::Trajectory>> ServedEngine::State::read(
                          {.stop = rules,
                           .tokenizer = *model.tokenizer,
                           .vocabulary = static_cast<std::int32_t>(model.config.vocab_size),
-                          .versions = versions.labels});
+                          .versions = versions.labels()});
 }
 
 void ServedEngine::State::answered(std::uint64_t number,
@@ -317,7 +301,7 @@ void ServedEngine::State::figures_answered(const Result<http::HttpResponse>& res
 
 void ServedEngine::State::offer(std::span<const std::byte> arena) {
   update->from = std::make_shared<Guarded<std::optional<Result<OfferedWeights>>>>();
-  server.weights->offer(arena, versions.label, [from = update->from](auto offered) {
+  server.weights->offer(arena, versions.label(), [from = update->from](auto offered) {
     from->with([&](auto& there) { there = std::move(offered); });
   });
 }
@@ -334,46 +318,48 @@ void ServedEngine::State::drive_update() {
   if (const auto phase = update->push.next()) {
     update->phase = *phase;
     update->call = config.dialect->push(*phase, update->facts);
-    ask(kPushCall, update->call, config.update_timeout);
+    server.weights->begin(*phase, update->facts.ranks);
+    if (update->call.target.empty())
+      update->answered = http::HttpResponse{};
+    else
+      ask(kPushCall, update->call, config.update_timeout);
   }
 }
 
-Result<void> ServedEngine::State::check_probe(const std::string& body) {
-  auto scores = config.dialect->read_scores(body, versions.probe);
-  if (!scores) return scores.error();
-  update->served = *std::move(scores);
-  const auto known = versions.expected.find(update->version);
-  if (known == versions.expected.end())
-    return {};  // the learner has not told: finish_update() says so
-  const auto before =
-      versions.installed ? versions.expected.find(*versions.installed) : versions.expected.end();
-  ProbeCheck check{.now = {update->served, known->second}, .tolerance = config.logprob_tolerance};
-  if (before != versions.expected.end()) check.before = {versions.served, before->second};
-  const auto fault = probe_fault(check);
-  if (!fault) return {};
-  // A server that never was right has another model, or another arithmetic; one that was is replaced.
-  return Error{versions.installed ? ErrorCode::kFailed : ErrorCode::kInvalid, *fault};
+// A phase is over once the server has answered and this side's part has ended.
+void ServedEngine::State::settle_phase() {
+  if (!update || !update->answered) return;
+  const Result<void> answer = outcome(*update->answered);
+  if (!answer) server.weights->cut(answer.error().message);
+  const auto ours = server.weights->outcome(update->facts.from);
+  if (!ours) return;
+  update->answered.reset();
+  phase_over(answer ? *ours : answer);
 }
 
 Result<void> ServedEngine::State::outcome(const Result<http::HttpResponse>& response) {
   if (!response) return response.error();
   if (auto fine = succeeded(update->call, *response); !fine) return fine;
-  if (update->phase == PushPhase::kProbe) return check_probe(response->body);
+  if (update->phase == PushPhase::kProbe) {
+    auto scores = config.dialect->read_scores(response->body, probe);
+    return scores ? versions.prove(*std::move(scores)) : Result<void>(scores.error());
+  }
+  if (update->phase == PushPhase::kRanks) {
+    const auto ranks = config.dialect->read_ranks(response->body);
+    if (!ranks) return ranks.error();
+    update->facts.ranks = *ranks;
+  }
   return {};
 }
 
-void ServedEngine::State::phase_answered(const Result<http::HttpResponse>& response) {
-  if (!update) return;
-  if (const Result<void> fine = outcome(response); fine) {
+void ServedEngine::State::phase_over(const Result<void>& fine) {
+  if (fine) {
     update->push.succeeded();
   } else {
     log::warn("event=push_failed phase={} route={} error=\"{}\"", spelling(update->phase),
               update->call.target, fine.error().message);
-    if (update->phase == PushPhase::kProbe) {
-      // Tokens of these weights may have been sampled meanwhile. Their label becomes unknown.
-      versions.labels.erase(versions.label);
-      new_label();
-    }
+    // Tokens of these weights may have been sampled meanwhile: their label becomes unknown.
+    if (update->phase == PushPhase::kProbe) update->facts.label = versions.refuted();
     update->push.failed(fine.error());
   }
   if (const auto& failure = update->push.failure()) return fail(*failure);
@@ -382,17 +368,15 @@ void ServedEngine::State::phase_answered(const Result<http::HttpResponse>& respo
 
 void ServedEngine::State::finish_update() {
   server.weights->withdraw();
-  if (!versions.expected.contains(update->version))
-    log::warn("event=version_unproven version={}: the learner's probe of it is not known",
-              update->version.value);
-  versions.served = std::move(update->served);
   update.reset();
-  versions.installed = queue.version();
   // No open call may have tokens of an older version than the one under which it was sent.
-  PolicyVersion oldest = *versions.installed;
+  PolicyVersion oldest = *queue.version();
+  if (!versions.proven())
+    log::warn("event=version_unproven version={}: the learner's probe of it is not known",
+              oldest.value);
   for (const auto& [number, call] : calls)
     if (!call.waits) oldest = std::min(oldest, call.sent_under);
-  std::erase_if(versions.labels, [&](const auto& one) { return one.second < oldest; });
+  versions.installed(oldest);
 }
 
 void ServedEngine::State::cancel(const std::function<bool(const Request&)>& which) {
@@ -434,6 +418,7 @@ Result<std::unique_ptr<ServedEngine>> ServedEngine::make(ServedModel model, Serv
   Result<StopRules> rules = make_stop_rules(config.engine, model.config);
   if (!rules) return rules.error();
   WorkQueue queue(config.engine.partial_rollout, evaluation_seqs(config.engine));
+  ServedVersions versions(config.label_prefix, config.logprob_tolerance);
   auto probe =
       model::probe_tokens(model.config.vocab_size, std::int64_t{config.engine.max_prompt_length} +
                                                        config.engine.max_response_length);
@@ -447,7 +432,8 @@ Result<std::unique_ptr<ServedEngine>> ServedEngine::make(ServedModel model, Serv
                                                         .answers = {},
                                                         .calls = {},
                                                         .update = {},
-                                                        .versions = {.probe = std::move(probe)}})));
+                                                        .versions = std::move(versions),
+                                                        .probe = std::move(probe)})));
 }
 
 void ServedEngine::submit(messages::GroupWork work) {
@@ -489,6 +475,7 @@ Duration ServedEngine::step() {
                   "its last lines are in this rollout's log"});
   if (state_->failed) return {};
   state_->look_at_figures();
+  state_->settle_phase();
   state_->drive_update();
   if (!state_->update) {
     state_->start_requests();
@@ -521,7 +508,7 @@ EngineStats ServedEngine::stats() const {
 
 TokenCounts ServedEngine::tokens() const { return state_->counts; }
 
-std::optional<PolicyVersion> ServedEngine::version() const { return state_->versions.installed; }
+std::optional<PolicyVersion> ServedEngine::version() const { return state_->versions.version(); }
 
 std::optional<PolicyVersion> ServedEngine::wants(const VersionOffer& offer) {
   return state_->queue.wants(offer);
@@ -551,13 +538,13 @@ Duration ServedEngine::finish_update(std::span<const std::byte> arena) {
   // before may come meanwhile, and waits for that version.
   const PolicyVersion version = state_->queue.finish_update();
   const ServedConfig& config = state_->config;
-  state_->update.emplace(Update{WeightPush(config.dialect->phases(config.transfer)),
-                                {.manifest = &config.manifest,
-                                 .recompute = config.engine.kv_on_update == KvOnUpdate::kRecompute,
-                                 .probe = state_->versions.probe,
-                                 .transfer = config.transfer},
-                                version});
-  state_->new_label();
+  state_->update.emplace(Update{
+      WeightPush(config.dialect->phases(config.transfer), state_->server.weights->connected()),
+      {.manifest = &config.manifest,
+       .recompute = config.engine.kv_on_update == KvOnUpdate::kRecompute,
+       .probe = state_->probe,
+       .transfer = config.transfer}});
+  state_->update->facts.label = state_->versions.begin(version);
   state_->offer(arena);
   state_->drive_update();
   return {};
@@ -566,12 +553,7 @@ Duration ServedEngine::finish_update(std::span<const std::byte> arena) {
 bool ServedEngine::installing() const { return state_->update.has_value(); }
 
 void ServedEngine::expect(PolicyVersion version, std::vector<float> probe) {
-  auto& expected = state_->versions.expected;
-  if (probe.empty())
-    expected.erase(version);
-  else
-    expected[version] = std::move(probe);
-  if (expected.size() > kExpectedMax) expected.erase(expected.begin());
+  state_->versions.expect(version, std::move(probe));
 }
 
 void ServedEngine::version_gone(PolicyVersion version) {

@@ -50,7 +50,7 @@ struct ServerLink {
 struct ServedConfig {
   EngineConfig engine;
   const Dialect* dialect = nullptr;
-  // Versions are called PREFIX-VERSION-PUSH at the server. The prefix differs for each incarnation
+  // As ServedVersions has it. The prefix differs for each incarnation
   // of each rollout, so that weights of somebody else are noticed.
   std::string label_prefix;
   device::Manifest manifest;                       // of published versions

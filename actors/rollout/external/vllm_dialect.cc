@@ -20,6 +20,7 @@
 
 #include "actors/rollout/external/dialect.h"
 #include "actors/rollout/external/server_json.h"
+#include "runtime/base/base64.h"
 #include "runtime/base/check.h"
 
 namespace tandem::rollout {
@@ -28,6 +29,7 @@ namespace {
 
 using nlohmann::json;
 
+constexpr std::int64_t kRanksMax = 1024;
 // The server puts this before the id of a request.
 constexpr std::string_view kIdPrefix = "generate-tokens-";
 
@@ -41,6 +43,10 @@ constexpr std::size_t kRoutesOfDisk = 2;  // it needs no --weight-transfer-confi
 constexpr auto kPhases = std::to_array<PushPhase>(
     {PushPhase::kPause, PushPhase::kAbandon, PushPhase::kConnect, PushPhase::kStart,
      PushPhase::kSend, PushPhase::kFinish, PushPhase::kResume, PushPhase::kProbe});
+constexpr auto kPhasesOfNccl = std::to_array<PushPhase>(
+    {PushPhase::kPause, PushPhase::kAbandon, PushPhase::kRanks, PushPhase::kMeet,
+     PushPhase::kConnect, PushPhase::kStart, PushPhase::kSend, PushPhase::kFinish,
+     PushPhase::kResume, PushPhase::kProbe});
 constexpr auto kPhasesOfDisk =
     std::to_array<PushPhase>({PushPhase::kPause, PushPhase::kSend, PushPhase::kFinish,
                               PushPhase::kResume, PushPhase::kProbe});
@@ -92,8 +98,10 @@ std::vector<std::string> arguments(const LaunchSpec& spec) {
       "--disable-uvicorn-access-log",
       "--logprobs-mode",
       "processed_logprobs"};
-  if (loads_module(spec.transfer))
-    arguments.insert(arguments.end(), {"--weight-transfer-config", R"({"backend":"tandem_tcp"})"});
+  if (spec.transfer != WeightTransfer::kDisk)
+    arguments.insert(arguments.end(), {"--weight-transfer-config",
+                                       loads_module(spec.transfer) ? R"({"backend":"tandem_tcp"})"
+                                                                   : R"({"backend":"nccl"})"});
   if (spec.on_cpu)
     arguments.push_back("--enforce-eager");
   else
@@ -226,6 +234,23 @@ json update_info(const device::Manifest& manifest) {
   return {{"names", names}, {"dtype_names", dtypes}, {"shapes", shapes}};
 }
 
+// The rollout is rank 0, and the server's ranks follow.
+json nccl_info(const PushFacts& facts) {
+  return {{"nccl_unique_id_b64", base64(facts.from.unique_id)},
+          {"rank_offset", 1},
+          {"world_size", 1 + facts.ranks},
+          {"packed", facts.from.packed},
+          {"packed_buffer_size_bytes", facts.from.chunk_bytes}};
+}
+
+Result<int> read_ranks(const std::string& body) {
+  return read_server_json<int>(body, [](JsonReader& root) {
+    const std::int64_t ranks = root.integer("world_size");
+    if (ranks < 1 || ranks > kRanksMax) root.wrong("world_size", "it is no number of ranks");
+    return static_cast<int>(ranks);
+  });
+}
+
 ServerCall push(PushPhase phase, const PushFacts& facts) {
   switch (phase) {
     case PushPhase::kPause:
@@ -233,7 +258,14 @@ ServerCall push(PushPhase phase, const PushFacts& facts) {
                         (facts.recompute ? "true" : "false")};
     case PushPhase::kAbandon:
       return {.target = "/finish_weight_update"};
+    case PushPhase::kRanks:
+      return {.method = CallMethod::kGet, .target = "/get_world_size?include_dp=true"};
+    case PushPhase::kMeet:
+      return {};
     case PushPhase::kConnect:
+      if (facts.transfer == WeightTransfer::kNccl)
+        return {.target = "/init_weight_transfer_engine",
+                .body = dump_json({{"init_info", nccl_info(facts)}})};
       return {.target = "/init_weight_transfer_engine",
               .body = dump_json({{"init_info",
                                   {{"host", facts.from.feed.host},
@@ -265,6 +297,7 @@ ServerCall push(PushPhase phase, const PushFacts& facts) {
 
 std::span<const PushPhase> phases(WeightTransfer transfer) {
   if (transfer == WeightTransfer::kDisk) return kPhasesOfDisk;
+  if (transfer == WeightTransfer::kNccl) return kPhasesOfNccl;
   return kPhases;
 }
 
@@ -285,7 +318,8 @@ const Dialect& vllm_dialect() {
                                     .read_scores = read_scores,
                                     .metrics = kMetrics,
                                     .phases = phases,
-                                    .push = push};
+                                    .push = push,
+                                    .read_ranks = read_ranks};
   return kDialect;
 }
 

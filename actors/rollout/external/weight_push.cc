@@ -9,10 +9,17 @@ constexpr int kTriesMax = 2;  // of a pause or a resumption
 
 }  // namespace
 
+bool WeightPush::may_be_skipped() const {
+  const PushPhase phase = phases_[at_];
+  const bool connects =
+      phase == PushPhase::kRanks || phase == PushPhase::kMeet || phase == PushPhase::kConnect;
+  // A first push has nothing to abandon.
+  return phase == PushPhase::kAbandon || (connects && connected_);
+}
+
 std::optional<PushPhase> WeightPush::next() {
   if (under_way_ || done() || failure_) return {};
-  // A first push has nothing to abandon.
-  if (phases_[at_] == PushPhase::kAbandon && pushes_ == 1) ++at_;
+  while (pushes_ == 1 && may_be_skipped()) ++at_;
   under_way_ = true;
   return phases_[at_];
 }

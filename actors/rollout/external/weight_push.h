@@ -24,6 +24,8 @@ inline constexpr int kPushesMax = 2;
 enum class PushPhase : std::uint8_t {
   kPause,    // the server computes nothing from here on; what runs is kept
   kAbandon,  // ends what a push that failed has left; only before a second push, and may fail
+  kRanks,    // the server says how many ranks it has
+  kMeet,     // the rollout makes what they meet by; no call
   kConnect,  // the server learns where the tensors come from
   kStart,    // it takes tensors from now on
   kSend,     // it gets them all
@@ -35,6 +37,8 @@ constexpr auto enum_names(PushPhase) {
   using enum PushPhase;
   return enum_name_rows<PushPhase>({{kPause, "pause"},
                                     {kAbandon, "abandon"},
+                                    {kRanks, "ranks"},
+                                    {kMeet, "meet"},
                                     {kConnect, "connect"},
                                     {kStart, "start"},
                                     {kSend, "send"},
@@ -45,8 +49,10 @@ constexpr auto enum_names(PushPhase) {
 
 class WeightPush {
  public:
-  // `phases` begin with kPause and end with kResume, or kProbe behind it; borrowed.
-  explicit WeightPush(std::span<const PushPhase> phases) : phases_(phases) {}
+  // `phases` begin with kPause and end with kResume, or kProbe behind it; borrowed. `connected`:
+  // the first push needs no kRanks, kMeet and kConnect.
+  explicit WeightPush(std::span<const PushPhase> phases, bool connected = false)
+      : phases_(phases), connected_(connected) {}
 
   // The phase to perform now. Nothing: the one before has no outcome yet, or all is over.
   std::optional<PushPhase> next();
@@ -57,7 +63,10 @@ class WeightPush {
   const std::optional<Error>& failure() const { return failure_; }
 
  private:
+  bool may_be_skipped() const;  // the phase at at_
+
   const std::span<const PushPhase> phases_;
+  const bool connected_;
   std::size_t at_ = 0;
   bool under_way_ = false;
   int pushes_ = 1;

@@ -5,7 +5,9 @@
 
 #include "actors/model/safetensors.h"
 #include "runtime/base/check.h"
+#include "runtime/base/guarded.h"
 #include "runtime/sandbox/workers.h"
+#include "runtime/weights/tensor_broadcast.h"
 #include "runtime/weights/tensor_feed.h"
 
 namespace tandem::rollout {
@@ -13,16 +15,21 @@ namespace {
 
 namespace fs = std::filesystem;
 
+std::vector<std::span<const std::byte>> tensors_of(const device::Manifest& manifest,
+                                                   std::span<const std::byte> arena) {
+  std::vector<std::span<const std::byte>> tensors;
+  for (const device::ParameterSpec& parameter : manifest.parameters)
+    tensors.push_back(arena.subspan(parameter.offset_bytes, parameter.bytes));
+  return tensors;
+}
+
 class FeedSource final : public WeightSource {
  public:
   FeedSource(std::unique_ptr<weights::TensorFeed> feed, device::Manifest manifest)
       : feed_(std::move(feed)), manifest_(std::move(manifest)) {}
 
   void offer(std::span<const std::byte> arena, const std::string&, Done done) override {
-    std::vector<std::span<const std::byte>> tensors;
-    for (const device::ParameterSpec& parameter : manifest_.parameters)
-      tensors.push_back(arena.subspan(parameter.offset_bytes, parameter.bytes));
-    feed_->serve(std::move(tensors));
+    feed_->serve(tensors_of(manifest_, arena));
     done(OfferedWeights{.feed = feed_->endpoint(), .feed_token = feed_->token()});
   }
   void withdraw() override { feed_->stop(); }
@@ -77,6 +84,81 @@ class FolderSource final : public WeightSource {
   std::unique_ptr<sandbox::Workers> writer_;
 };
 
+// Steps that wait for the server's ranks run on a thread of their own.
+class NcclSource final : public WeightSource {
+ public:
+  explicit NcclSource(SourceSpec spec)
+      : spec_(std::move(spec)),
+        broadcast_({.nccl = spec_.nccl,
+                    .device = spec_.device,
+                    .name = spec_.name,
+                    .packed = spec_.packed,
+                    .chunk_bytes = kChunkBytes,
+                    .timeout = spec_.timeout}) {}
+  ~NcclSource() override { withdraw(); }
+
+  void offer(std::span<const std::byte> arena, const std::string&, Done done) override {
+    arena_ = arena;
+    done(OfferedWeights{.packed = spec_.packed, .chunk_bytes = kChunkBytes});
+  }
+  void withdraw() override {
+    if (step_.with([](const Step& step) { return step.under_way; }))
+      cut("the version is not offered any more");
+    worker_ = {};  // waits
+    step_.with([](Step& step) { step = {}; });
+  }
+
+  void begin(PushPhase phase, int ranks) override {
+    step_.with([](Step& step) { step = {}; });
+    if (phase == PushPhase::kMeet) start([this] { return meet(); });
+    if (phase == PushPhase::kConnect) start([this, ranks] { return broadcast_.connect(ranks); });
+    if (phase == PushPhase::kSend)
+      start([this] { return broadcast_.send(tensors_of(spec_.manifest, arena_)); });
+  }
+  std::optional<Result<void>> outcome(OfferedWeights& offered) override {
+    return step_.with([&](Step& step) -> std::optional<Result<void>> {
+      if (step.under_way) return {};
+      if (!step.unique_id.empty()) offered.unique_id = step.unique_id;
+      return step.result;
+    });
+  }
+  void cut(const std::string& why) override { broadcast_.cut(why); }
+  bool connected() const override { return broadcast_.connected(); }
+
+ private:
+  static constexpr std::size_t kChunkBytes = std::size_t{64} << 20;
+
+  struct Step {
+    bool under_way = false;
+    Result<void> result;
+    std::string unique_id;
+  };
+
+  void start(std::function<Result<void>()> work) {
+    step_.with([](Step& step) { step.under_way = true; });
+    if (!worker_) worker_ = std::make_unique<sandbox::Workers>(1);
+    worker_->post([this, work = std::move(work)](int) {
+      Result<void> result = work();
+      step_.with([&](Step& step) {
+        step.under_way = false;
+        step.result = std::move(result);
+      });
+    });
+  }
+  Result<void> meet() {
+    const auto id = broadcast_.meet();
+    if (!id) return id.error();
+    step_.with([&](Step& step) { step.unique_id.assign(id->internal, sizeof id->internal); });
+    return {};
+  }
+
+  const SourceSpec spec_;
+  std::span<const std::byte> arena_;
+  Guarded<Step> step_;
+  weights::TensorBroadcast broadcast_;
+  std::unique_ptr<sandbox::Workers> worker_;  // last: its thread uses the others
+};
+
 Result<std::unique_ptr<WeightSource>> make_folder_source(SourceSpec spec) {
   std::error_code failed;
   fs::remove_all(spec.folder, failed);  // what an incarnation before this one left
@@ -91,6 +173,8 @@ Result<std::unique_ptr<WeightSource>> make_folder_source(SourceSpec spec) {
 
 Result<std::unique_ptr<WeightSource>> make_weight_source(WeightTransfer transfer, SourceSpec spec) {
   if (transfer == WeightTransfer::kDisk) return make_folder_source(std::move(spec));
+  if (transfer == WeightTransfer::kNccl)
+    return std::unique_ptr<WeightSource>(std::make_unique<NcclSource>(std::move(spec)));
   CHECK(transfer == WeightTransfer::kTcp);
   auto feed = weights::TensorFeed::listen();
   if (!feed) return feed.error();

@@ -1,17 +1,23 @@
 // Where a server takes a version's tensors from: what a rollout offers before it tells its server
-// that there is a version. A way of transfer is one source.
+// that there is a version, and what it does at the same time as its server. A way of transfer is
+// one source.
 #pragma once
 
 #include <cstddef>
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
 #include "actors/rollout/engine_name.h"
+#include "actors/rollout/external/weight_push.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/result.h"
+#include "runtime/collective/nccl_process.h"
 #include "runtime/device/manifest.h"
+#include "runtime/device/stream.h"
 #include "runtime/link/endpoint.h"
 
 namespace tandem::rollout {
@@ -21,6 +27,10 @@ struct OfferedWeights {
   link::Endpoint feed = {};           // tcp: where a TensorFeed serves the version
   std::string feed_token = {};        // and the word that it asks for
   std::filesystem::path folder = {};  // disk: a folder with model.safetensors
+  // nccl: by what the ranks meet, of which the rollout's is 0, and how tensors come.
+  std::string unique_id = {};
+  bool packed = true;
+  std::size_t chunk_bytes = 0;
 };
 
 // One thread calls.
@@ -35,12 +45,27 @@ class WeightSource {
   virtual void offer(std::span<const std::byte> arena, const std::string& name, Done done) = 0;
   // Ends the offer; returns once no byte of the arena is read any more.
   virtual void withdraw() = 0;
+
+  // This side's part of a phase, which goes on beside the call to the server: begin() starts it,
+  // and outcome() says how it ended; nothing while it lasts. It may complete what the server is
+  // told next. cut() ends it early: the server's part has failed. `ranks`: the server's.
+  virtual void begin(PushPhase, int /*ranks*/) {}
+  virtual std::optional<Result<void>> outcome(OfferedWeights&) { return Result<void>(); }
+  virtual void cut(const std::string& /*why*/) {}
+  // Whether the last push has left a connection that the next one may use.
+  virtual bool connected() const { return false; }
 };
 
 struct SourceSpec {
   device::Manifest manifest;
   // disk: this rollout's own folder, which is emptied first and made where it is missing.
   std::filesystem::path folder;
+  // nccl: of this process; outlives the source.
+  const collective::NcclProcess* nccl = nullptr;
+  device::DeviceKind device = device::DeviceKind::kCpu;
+  std::string name;  // of the rollout, for errors
+  bool packed = true;
+  Duration timeout = std::chrono::minutes(10);  // of each step
 };
 // Errors: no address to listen at, or a folder that cannot be made.
 Result<std::unique_ptr<WeightSource>> make_weight_source(WeightTransfer transfer, SourceSpec spec);

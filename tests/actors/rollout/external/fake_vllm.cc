@@ -18,6 +18,7 @@
 //   no-pause        a pause is answered with 500
 //   stale-update    an update is answered as done, and the weights stay as they are
 //   wrong-update    … and the weights are others
+//   wrong-order     (nccl) a worker takes the tensors in another order
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
@@ -27,6 +28,7 @@
 
 #include "actors/model/parameters.h"
 #include "actors/model/weights.h"
+#include "tests/actors/rollout/external/fake_nccl_worker.h"
 #include "tests/actors/rollout/external/fake_server.h"
 #include "tests/runtime/weights/feed_reader.h"
 
@@ -89,6 +91,7 @@ class FakeVllm {
     const bool generation = route.starts_with("/inference/v1/");
     if (generation ? !options_.flags.contains("--enable-scale-out") : !dev_)
       return refusal(404, "Not Found");
+    if (route == "/get_world_size") return answer({{"world_size", 1}});
     if (route == "/is_paused") return answer({{"is_paused", model_.paused()}});
     if (!posts_.contains(route)) return refusal(404, "Not Found");
     if (request.method != "POST") return refusal(405, "Method Not Allowed");
@@ -233,6 +236,11 @@ class FakeVllm {
     if (route == "/init_weight_transfer_engine") {
       const json info = body.value("init_info", json::object());
       const std::lock_guard lock(mutex_);
+      if (options_.value("--weight-transfer-config") == R"({"backend":"nccl"})") {
+        if (!worker_) worker_ = std::make_unique<FakeNcclWorker>();
+        if (const auto why = worker_->join(info)) return worker_failed(*why);
+        return answer({{"message", "Weight transfer initialized"}});
+      }
       feed_ = {info.value("host", ""), info.value("port", std::uint16_t{0}),
                info.value("token", "")};
       return answer({{"message", "Weight transfer initialized"}});
@@ -300,10 +308,22 @@ class FakeVllm {
         return broken("the model has no parameter " + names[i].dump() + " of this shape and type");
       tensors.push_back(std::span(arena).subspan(spec->offset_bytes, spec->bytes));
     }
+    if (worker_) return broadcast(std::move(arena), std::move(tensors));
     const std::size_t breaks_at =
         faults_.now("break-update") || faults_.now("die-in-update") ? 1 : 0;
     if (const auto why = weights::read_feed(feed_, tensors, breaks_at)) {
       if (faults_.is("die-in-update")) stop(options_, 1, "killed in the middle of an update");
+      return broken(*why);
+    }
+    arrived_ = std::move(arena);
+    return answer({{"message", "Weights updated"}});
+  }
+  HttpAnswer broadcast(std::vector<std::byte> arena, std::vector<std::span<std::byte>> tensors) {
+    if (faults_.now("wrong-order")) std::ranges::reverse(tensors);
+    const bool breaks = faults_.now("break-update") || faults_.now("die-in-update");
+    if (const auto why = worker_->receive(tensors, breaks)) {
+      if (breaks && faults_.is("die-in-update"))
+        stop(options_, 1, "killed in the middle of an update");
       return broken(*why);
     }
     arrived_ = std::move(arena);
@@ -341,6 +361,7 @@ class FakeVllm {
                                      "/finish_weight_update"};
   std::mutex mutex_;  // guards what follows
   weights::FeedAddress feed_;
+  std::unique_ptr<FakeNcclWorker> worker_;  // of the backend nccl
   bool active_ = false;
   std::vector<std::byte> arrived_;
   std::atomic<bool> poisoned_{false};  // the weights are not whole

@@ -21,6 +21,7 @@
 #include "runtime/base/secret.h"
 #include "runtime/http/http_server.h"
 #include "tests/actors/rollout/engine_builder.h"
+#include "tests/runtime/collective/nccl_rank.h"
 
 namespace tandem::rollout {
 namespace {
@@ -44,12 +45,17 @@ struct Peer {
   const char* max_num_seqs;  // its argument for the sequences that it computes at a time
   // With which completions follow from their seeds; null: they always do.
   const char* repeats;
+  bool packed = true;
 };
 constexpr Peer kPeers[] = {
     {"vllm_tcp", EngineName::kVllm, WeightTransfer::kTcp, TANDEM_FAKE_VLLM, "--max-num-seqs",
      nullptr},
     {"vllm_disk", EngineName::kVllm, WeightTransfer::kDisk, TANDEM_FAKE_VLLM, "--max-num-seqs",
      nullptr},
+    {"vllm_nccl_packed", EngineName::kVllm, WeightTransfer::kNccl, TANDEM_FAKE_VLLM,
+     "--max-num-seqs", nullptr},
+    {"vllm_nccl_unpacked", EngineName::kVllm, WeightTransfer::kNccl, TANDEM_FAKE_VLLM,
+     "--max-num-seqs", nullptr, false},
     {"sglang_disk", EngineName::kSglang, WeightTransfer::kDisk, TANDEM_FAKE_SGLANG,
      "--max-running-requests", "--enable-deterministic-inference"},
 };
@@ -61,6 +67,17 @@ std::ostream& operator<<(std::ostream& out, const Peer& peer) { return out << pe
 // Whether completions follow from their seeds: a real server may not have been started so.
 bool repeats(const Peer& peer) { return !kRealServer || !peer.repeats; }
 
+// NCCL in this process, by the fake library.
+struct OurNccl {
+  collective::FakeNccl fake = collective::open_fake_nccl();
+  collective::NcclThread thread;
+  collective::NcclProcess process{.api = fake.api, .streams = fake.streams, .thread = &thread};
+};
+const collective::NcclProcess* our_nccl() {
+  static OurNccl only;
+  return &only.process;
+}
+
 ServerSpec server_spec(const Peer& peer, const TinyModel& model,
                        std::vector<std::string> args = {}) {
   if (peer.repeats) args.push_back(peer.repeats);
@@ -69,6 +86,7 @@ ServerSpec server_spec(const Peer& peer, const TinyModel& model,
           .url = kRealServer ? kRealServer : "",
           .command = {peer.fake},
           .args = std::move(args),
+          .env = {{"TANDEM_FAKE_NCCL_DEVICE", "1"}},  // ours is GPU 0
           .launch = {.model = TANDEM_SOURCE_DIR "/configs/models/arithmetic",
                      .dtype = "float32",
                      .name = "us",
@@ -80,7 +98,10 @@ ServerSpec server_spec(const Peer& peer, const TinyModel& model,
           .plugin_folder = own,
           .startup_timeout = kPatience,
           .weights = {.manifest = model.weights(kV0).manifest(),
-                      .folder = own + "-" + random_secret().substr(0, 8)}};
+                      .folder = own + "-" + random_secret().substr(0, 8),
+                      .nccl = peer.transfer == WeightTransfer::kNccl ? our_nccl() : nullptr,
+                      .name = "us",
+                      .packed = peer.packed}};
 }
 
 constexpr int kVersions = 8;
@@ -112,7 +133,9 @@ struct Served {
   explicit Served(const Peer& with, std::vector<std::string> args = {}, bool installed = true,
                   Duration call_timeout = kPatience)
       : peer(with), timeout(call_timeout) {
-    auto link = open_server(server_spec(peer, model, std::move(args)));
+    ServerSpec spec = server_spec(peer, model, std::move(args));
+    spec.weights.timeout = timeout;
+    auto link = open_server(std::move(spec));
     EXPECT_TRUE(link) << link.error().message;
     auto made = ServedEngine::make({model.config(), model.shared_tokenizer()},
                                    {.engine = config,
@@ -432,9 +455,26 @@ TEST_P(Faulty, AnUpdateThatChangedNothingOrTooMuchIsMadeAgain_EV4) {
   }
 }
 
+// Packed, the bytes of all come in another order, which the probe tells. One by one, sizes differ,
+// and the broadcast never ends: the server hangs, and the deadline ends the engine.
+TEST(ServedEngine, TensorsInAnotherOrderAreNotTakenForTheVersion_TX1_EV4) {
+  for (const Peer& peer : kPeers) {
+    if (peer.transfer != WeightTransfer::kNccl) continue;
+    Served served(peer, {"--fault", "wrong-order"}, true, 2s);
+    served.submit_all();
+    served.run();
+    EXPECT_EQ(served.failure.has_value(), !peer.packed);
+    if (peer.packed) {
+      served.expect_right();
+    } else {
+      EXPECT_TRUE(served.payloads.empty());
+    }
+  }
+}
+
 // The weights are new and the keys and values old: the probe alone would not tell.
 TEST(ServedEngine, AnUpdateAfterWhichTheCacheIsNotEmptyIsMadeAgain_WU1) {
-  Served served(kPeers[2], {"--fault", "unflushed", "--fault-at", "2"});
+  Served served(std::end(kPeers)[-1], {"--fault", "unflushed", "--fault-at", "2"});
   served.submit_all();
   served.run_until([&] { return served.engine->stats().sequences_running > 0; });
   served.update(kV1);
