@@ -10,7 +10,6 @@ Verb cordon_verb();
 Verb dashboard_verb();
 Verb delete_verb();
 Verb describe_verb();
-Verb doctor_verb();
 Verb drain_verb();
 Verb events_verb();
 Verb explain_verb();
@@ -31,14 +30,14 @@ std::vector<Verb> client_verbs() {
   return {
       submit_verb(),  wait_verb(),
 
-      get_verb(),     describe_verb(), why_verb(),     logs_verb(),       events_verb(),
-      samples_verb(), metrics_verb(),  top_verb(),     dashboard_verb(),
+      get_verb(),     describe_verb(), why_verb(),        logs_verb(),      events_verb(),
+      samples_verb(), metrics_verb(),  top_verb(),        dashboard_verb(),
 
-      scale_verb(),   ask_verb(),      cancel_verb(),  delete_verb(),
+      scale_verb(),   ask_verb(),      cancel_verb(),     delete_verb(),
 
-      status_verb(),  cordon_verb(),   drain_verb(),   uncordon_verb(),
+      status_verb(),  cordon_verb(),   drain_verb(),      uncordon_verb(),
 
-      explain_verb(), doctor_verb(),   version_verb(), completion_verb(),
+      explain_verb(), version_verb(),  completion_verb(),
   };
 }
 

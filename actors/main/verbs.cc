@@ -6,6 +6,7 @@
 
 #include "actors/cli/verbs.h"
 #include "actors/main/cluster.h"
+#include "actors/main/doctor_command.h"
 #include "actors/main/import_command.h"
 #include "actors/main/local_run.h"
 #include "actors/main/model_commands.h"
@@ -48,6 +49,7 @@ constexpr Row kRows[] = {
     {make_computing<EvalCommand>, "explain"},   {cli::make_verb<ScoreCommand>, "explain"},
     {cli::make_verb<SimulateCommand>, "wait"},  {cli::make_verb<TokenizeCommand>, "explain"},
     {cli::make_verb<TimelineCommand>, "scale"}, {make_computing<SizeCommand>, "top"},
+    {cli::make_verb<DoctorCommand>, "version"},
 };
 
 }  // namespace

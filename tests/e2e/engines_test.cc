@@ -123,6 +123,19 @@ TEST_P(Engines, AServerThatRunsAlreadyIsDrivenAndLeftAlone) {
   const json result = home.train(kSmallId, small_job(kEngineSteps, {"rollout.name=" + name, url}));
   expect_right(home, result);
   EXPECT_FALSE(process.ended());
+
+  // What else is said of it.
+  const std::string at = "http://127.0.0.1:" + port;
+  const Finished found = home.run({"doctor", "--engine", at});
+  EXPECT_EQ(found.code, 0) << found.text();
+  for (const std::string& part :
+       {name, std::string("128 positions"), std::string("it has the routes")})
+    EXPECT_NE(found.text().find(part), std::string::npos) << part << " in " << found.text();
+  const std::string other = name == "vllm" ? "sglang" : "vllm";
+  const Finished refused = home.run(Words{"run"} + small_job(2, {"rollout.name=" + other, url}));
+  EXPECT_NE(refused.code, 0);
+  EXPECT_NE(refused.text().find("its server is one of " + name), std::string::npos)
+      << refused.text();
 }
 
 TEST(EngineErrors, WhatIsWrongWithAServerIsSaidWithWhatToDo) {
@@ -137,8 +150,9 @@ TEST(EngineErrors, WhatIsWrongWithAServerIsSaidWithWhatToDo) {
   };
   expect_said({"rollout.engine.command=[/no/such/vllm]"},
               {"/no/such/vllm", "rollout.engine.command"});
-  expect_said({"rollout.engine.url=[http://127.0.0.1:9]", "rollout.temperature=0.7"},
-              {"from before the temperature"});
+  expect_said(
+      {"rollout.name=sglang", "rollout.engine.url=[http://127.0.0.1:9]", "rollout.temperature=0.7"},
+      {"from before the temperature"});
   expect_said({"async.schedule=fixed_lag"}, {"repeats a run bit for bit"});
   expect_said({"rollout.engine.url=[http://127.0.0.1:9]", "rollout.replicas=2"},
               {"has 1 servers for 2 rollouts"});

@@ -296,13 +296,12 @@ void server_rules(const JobSpec& job, std::vector<Violation>& broken) {
                       "`rollout.engine` has a `url` of servers that run already, and how one is "
                       "to be started",
                       "leave out the `url`, or `command`, `python`, `args` and `env`"});
-  const rollout::SamplingParams& sampling = job.rollout.sampling;
-  if (sampling.temperature != 1 || sampling.top_p < 1 || sampling.top_k > 0 || sampling.min_p > 0)
+  if (job.rollout.name == EngineName::kSglang && job.rollout.sampling.temperature != 1)
     broken.push_back({"rollout.engine.url",
-                      "servers that run already may tell log-probabilities from before the "
-                      "temperature and filters, and this job samples with some",
+                      "servers of SGLang that run already may tell log-probabilities from before "
+                      "the temperature, and cannot be asked",
                       "leave the `url` out, so that Tandem starts them; or set "
-                      "`rollout.temperature: 1`, without top_k, top_p and min_p"});
+                      "`rollout.temperature: 1`"});
   const std::int64_t most =
       job.pools.rollout.autoscale ? job.pools.rollout.autoscale->max : job.rollout.replicas;
   if (most > std::ssize(engine.url))

@@ -46,6 +46,14 @@ rollout::WeightTransfer weight_transfer(const job::JobSpec& job) {
                                                   : chosen;
 }
 
+// SGLang's are after the temperature and before filters, as the learner's; vLLM's depend on how it
+// was started.
+bool needs_processed(const job::JobSpec& job) {
+  const rollout::SamplingParams& s = job.rollout.sampling;
+  return job.rollout.name == rollout::EngineName::kVllm &&
+         (s.temperature != 1 || s.top_p < 1 || s.top_k > 0 || s.min_p > 0);
+}
+
 // Of this rollout alone, also among those of other runs.
 std::filesystem::path weights_folder(const messages::StartRank& start, const job::JobSpec& job) {
   const std::filesystem::path run(start.run_dir);
@@ -117,6 +125,7 @@ Result<std::unique_ptr<rollout::Engine>> make_served_engine(RankResources& resou
                   .gpu_memory_utilization = job.rollout.gpu_memory_utilization,
                   .on_cpu = on_cpu(job)},
        .plugin_folder = start.run_dir + "/engine",
+       .needs_processed = needs_processed(job),
        .startup_timeout = duration_of(engine.startup_timeout_s),
        .weights = *std::move(weights),
        .beat = [&resources] { resources.progress.beat(steady_now()); }});

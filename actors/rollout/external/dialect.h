@@ -91,6 +91,10 @@ struct Dialect {
   // Whether the server has to load Tandem's module (server_plugin.h).
   bool (*loads_module)(WeightTransfer transfer) = nullptr;
 
+  // Of a server's positions so many are for itself; they are set by this argument.
+  std::int32_t positions_kept_back = 0;
+  std::string_view positions_option;
+
   ServerCall (*generate)(const GenerateCall& call) = nullptr;
   Result<ServedAnswer> (*read_generated)(const std::string& body) = nullptr;
   // Ends the n completions of a call, where it is still at work on them.

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "actors/rollout/external/server_about.h"
 #include "actors/rollout/external/server_plugin.h"
 #include "actors/rollout/external/server_process.h"
 #include "runtime/base/log.h"
@@ -104,17 +105,26 @@ Result<void> await_health(const ServerSpec& spec, const Parts& parts) {
   }
 }
 
-// A route that exists answers a GET with anything but 404; one for POST alone with 405.
-Result<void> check_routes(const ServerSpec& spec, const Parts& parts) {
-  for (const NeededRoute& route : spec.dialect->routes(spec.launch.transfer)) {
-    const std::string target(route.target);
-    const auto answer = http::http_get(parts.at, parts.prefix + target, kCallTimeout);
-    if (!answer) return named(spec, answer.error().code, answer.error().message, "");
-    if (answer->status == 404)
-      return named(spec, ErrorCode::kInvalid, "its server has no route " + target,
-                   std::string(route.remedy));
+// Whether it can be driven: it has the routes, and what the job needs besides where it was not
+// started by us.
+Result<void> check_server(const ServerSpec& spec, const Parts& parts) {
+  const GetFromServer get = [&](const std::string& target) {
+    return http::http_get(parts.at, parts.prefix + target, kCallTimeout);
+  };
+  if (!parts.process) {
+    const auto about = ask_about(get);
+    if (!about) return named(spec, about.error().code, about.error().message, "");
+    if (const auto unmet = unmet_need(*about, {.engine = spec.dialect->name,
+                                               .positions = spec.launch.positions_max,
+                                               .processed_logprobs = spec.needs_processed}))
+      return named(spec, unmet->code, unmet->message, unmet->help);
   }
-  return {};
+  const auto missing = missing_routes(get, spec.dialect->routes(spec.launch.transfer));
+  if (!missing) return named(spec, missing.error().code, missing.error().message, "");
+  if (missing->empty()) return {};
+  return named(spec, ErrorCode::kInvalid,
+               "its server has no route " + std::string(missing->front().target),
+               std::string(missing->front().remedy));
 }
 
 Result<void> attach(const ServerSpec& spec, Parts& parts) {
@@ -136,7 +146,7 @@ Result<ServerLink> open_server(ServerSpec spec) {
   const auto opened = spec.url.empty() ? start(spec, *parts) : attach(spec, *parts);
   if (!opened) return opened.error();
   if (const auto ready = await_health(spec, *parts); !ready) return ready.error();
-  if (const auto fine = check_routes(spec, *parts); !fine) return fine.error();
+  if (const auto fine = check_server(spec, *parts); !fine) return fine.error();
   log::info("event=engine_ready engine={} at={}", spelling(spec.dialect->name),
             to_string(parts->at));
   return ServerLink{

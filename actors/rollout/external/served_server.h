@@ -26,6 +26,7 @@ struct ServerSpec {
   LaunchSpec launch;  // its port is chosen here
   // A folder for what the server loads from us (server_plugin.h); made where it is missing.
   std::string plugin_folder;
+  bool needs_processed = false;  // log-probabilities after temperature and filters
   Duration startup_timeout = std::chrono::minutes(20);
   SourceSpec weights;
   std::function<void()> beat;  // called while the server is waited for; may be empty

@@ -275,6 +275,8 @@ const Dialect& sglang_dialect() {
                                     .environment = environment,
                                     .routes = routes,
                                     .loads_module = loads_module,
+                                    .positions_kept_back = kPositionsKeptBack,
+                                    .positions_option = "--context-length",
                                     .generate = generate,
                                     .read_generated = read_generated,
                                     .abort = abort_request,

@@ -6,8 +6,8 @@
 // request carries the version's label as its cache_salt, so that no prefix of another version is
 // found. With clear_cache=true frozen requests compute their keys and values anew.
 //
-// By disk a version is loaded by the workers' reload_weights, as a collective call of theirs, and
-// gets its label by a call of its own.
+// By disk a version is loaded by the workers' reload_weights, as a collective call of theirs, after
+// one that gives them a loader of files; it gets its label by a call of its own.
 //
 // Two observations of the real server shaped this file. An update that breaks off leaves weights
 // that end the server at its next forward pass; so the server stays paused until a whole push has
@@ -48,8 +48,8 @@ constexpr auto kPhasesOfNccl = std::to_array<PushPhase>(
      PushPhase::kConnect, PushPhase::kStart, PushPhase::kSend, PushPhase::kFinish,
      PushPhase::kResume, PushPhase::kProbe});
 constexpr auto kPhasesOfDisk =
-    std::to_array<PushPhase>({PushPhase::kPause, PushPhase::kSend, PushPhase::kFinish,
-                              PushPhase::kResume, PushPhase::kProbe});
+    std::to_array<PushPhase>({PushPhase::kPause, PushPhase::kConnect, PushPhase::kSend,
+                              PushPhase::kFinish, PushPhase::kResume, PushPhase::kProbe});
 
 constexpr auto kMetrics = std::to_array<MetricName>({
     {.name = "vllm:generation_tokens_total", .field = &ServerMetrics::generation_tokens},
@@ -263,6 +263,10 @@ ServerCall push(PushPhase phase, const PushFacts& facts) {
     case PushPhase::kMeet:
       return {};
     case PushPhase::kConnect:
+      if (facts.transfer == WeightTransfer::kDisk)  // it was started with none
+        return {.target = "/collective_rpc",
+                .body = dump_json({{"method", "update_config"},
+                                   {"args", {{{"load_config", {{"load_format", "auto"}}}}}}})};
       if (facts.transfer == WeightTransfer::kNccl)
         return {.target = "/init_weight_transfer_engine",
                 .body = dump_json({{"init_info", nccl_info(facts)}})};
@@ -312,6 +316,7 @@ const Dialect& vllm_dialect() {
                                     .environment = environment,
                                     .routes = routes,
                                     .loads_module = loads_module,
+                                    .positions_option = "--max-model-len",
                                     .generate = generate,
                                     .read_generated = read_generated,
                                     .abort = abort_request,

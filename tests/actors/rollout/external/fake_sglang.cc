@@ -89,7 +89,9 @@ class FakeSglang {
                      {"data",
                       {{{"id", options_.value("--served-model-name", options_.model)},
                         {"root", options_.model},
+                        {"owned_by", "sglang"},
                         {"max_model_len", positions()}}}}});
+    if (route == "/server_info") return answer({{"version", "0.5.23"}});
     if (route == "/metrics")
       return options_.flags.contains("--enable-metrics") ? metrics() : refusal(404, "Not Found");
     const bool posts = route == "/generate" || route == "/abort_request" ||

@@ -86,11 +86,16 @@ class FakeVllm {
                      {"data",
                       {{{"id", options_.value("--served-model-name", options_.model)},
                         {"root", options_.model},
+                        {"owned_by", "vllm"},
                         {"max_model_len", positions()}}}}});
     if (route == "/metrics") return metrics();
     const bool generation = route.starts_with("/inference/v1/");
     if (generation ? !options_.flags.contains("--enable-scale-out") : !dev_)
       return refusal(404, "Not Found");
+    if (route == "/server_info")
+      return answer({{"vllm_config",
+                      {{"model_config",
+                        {{"logprobs_mode", options_.value("--logprobs-mode", "raw_logprobs")}}}}}});
     if (route == "/get_world_size") return answer({{"world_size", 1}});
     if (route == "/is_paused") return answer({{"is_paused", model_.paused()}});
     if (!posts_.contains(route)) return refusal(404, "Not Found");
@@ -271,7 +276,14 @@ class FakeVllm {
   // The workers' reload_weights: layers are without weights from its beginning to its end.
   HttpAnswer reload(const json& body) {
     const std::lock_guard lock(mutex_);
+    if (body.value("method", "") == "update_config") {
+      const json args = body.value("args", json::array());
+      loads_files_ = args == json{{{"load_config", {{"load_format", "auto"}}}}};
+      return answer({{"results", {nullptr}}});
+    }
     if (body.value("method", "") != "reload_weights") return worker_failed("no such method");
+    if (options_.value("--load-format") == "dummy" && !loads_files_)
+      return worker_failed("Model reloading with `dummy` format");
     if (!model_.paused() && model_.busy())
       stop(options_, 1, "EngineCore encountered a fatal error");
     poisoned_ = true;
@@ -364,6 +376,7 @@ class FakeVllm {
   std::unique_ptr<FakeNcclWorker> worker_;  // of the backend nccl
   bool active_ = false;
   std::vector<std::byte> arrived_;
+  bool loads_files_ = false;
   std::atomic<bool> poisoned_{false};  // the weights are not whole
 };
 
