@@ -310,7 +310,9 @@ void RolloutActor::installed(actor::Context& cx, Duration pause) {
 void RolloutActor::collect(actor::Context& cx) {
   for (EngineEvent& event : engine_->poll()) {
     if (const auto* failed = std::get_if<EngineFailed>(&event)) {
-      outbox_.send(cx, messages::EngineBroke{config_.self, failed->error.message});
+      // A version that cannot be installed is no fault of the prompts.
+      if (!engine_->installing())
+        outbox_.send(cx, messages::EngineBroke{config_.self, failed->error.message});
       return cx.fail(failed->error);
     }
     if (auto* payload = std::get_if<messages::GroupPayload>(&event)) {

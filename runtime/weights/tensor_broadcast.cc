@@ -130,7 +130,7 @@ Result<collective::NcclUniqueId> TensorBroadcast::meet() {
   return id;
 }
 
-Result<void> TensorBroadcast::connect(int others) {
+Result<void> TensorBroadcast::connect(int others, const std::function<bool()>& wanted) {
   cut("the peers meet anew");
   const TensorBroadcastConfig& config = state_->config;
   const collective::NcclEpoch epoch{.epoch = ++state_->meetings,
@@ -142,6 +142,7 @@ Result<void> TensorBroadcast::connect(int others) {
   if (!started) return started.error();
   const std::shared_ptr<NcclCommunicator> communicator = *std::move(started);
   state_->communicator.with([&](auto& one) { one = communicator; });
+  if (wanted && !wanted()) cut("nobody waits for it any more");
   if (auto ready = communicator->wait_started(); !ready) return state_->ended(ready);
   if (auto room = state_->make_room(sizeof(float)); !room) return state_->ended(room);
   zero(state_->copies.stream(), state_->buffers[0].data(), sizeof(float));

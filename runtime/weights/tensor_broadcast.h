@@ -3,12 +3,12 @@
 // of 0.30): they meet by a unique id, sum one float, and then take broadcasts from rank 0, either
 // one for each tensor or, packed, one for each chunk of whole tensors without gaps. Nothing else is
 // on the wire: both sides know names, types and shapes, and where chunks end. Tensors are sent as
-// bytes, as which NCCL broadcasts any type.
+// bytes: NCCL's broadcast does not look at their type.
 //
 // Not responsible for telling the others any of this.
 //
 //   TX-1  No call lasts longer than its deadline and the grace of NCCL's thread, also where a peer
-//         never comes or has died; cut() ends it at once.
+//         never comes or has died; cut() ends it within the grace.
 //   TX-2  After any error the peers have to meet anew: connected() is false.
 //
 // The library of NCCL has to be of the others' version. cut() may be called by any thread, all
@@ -16,6 +16,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -39,19 +40,20 @@ struct TensorBroadcastConfig {
 
 using TensorBytes = std::span<const std::span<const std::byte>>;
 
-// Where chunks end: each chunk has whole tensors and ends with the one by which it has more than
-// `chunk_bytes`; the last one ends with the tensors. Ascending, one behind a chunk's last tensor.
+// Where chunks end. Each chunk has whole tensors, and ends with the one that makes it larger than
+// `chunk_bytes`; the last chunk ends with the last tensor. Ascending: one behind each last tensor.
 std::vector<std::size_t> chunk_ends(TensorBytes tensors, std::size_t chunk_bytes);
 
 class TensorBroadcast {
  public:
   explicit TensorBroadcast(TensorBroadcastConfig config);
-  ~TensorBroadcast();  // as cut()
+  ~TensorBroadcast();  // cuts
 
   // Makes the id by which the peers of the next connect() meet.
   Result<collective::NcclUniqueId> meet();
-  // Waits for ranks 1 … `others`, and sums a float with them.
-  Result<void> connect(int others);
+  // Waits for ranks 1 … `others`, and sums a float with them. `wanted` is asked once cut() can end
+  // the wait: false where a cut came before.
+  Result<void> connect(int others, const std::function<bool()>& wanted = {});
   // `tensors`: in host memory, none empty. Returns once every peer has them all.
   Result<void> send(TensorBytes tensors);
   // Ends what is under way, with `why` in its error, and the connection.

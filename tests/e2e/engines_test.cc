@@ -153,6 +153,12 @@ TEST(EngineErrors, WhatIsWrongWithAServerIsSaidWithWhatToDo) {
   expect_said(
       {"rollout.name=sglang", "rollout.engine.url=[http://127.0.0.1:9]", "rollout.temperature=0.7"},
       {"from before the temperature"});
+  expect_said({"rollout.name=sglang", "rollout.engine.weight_transfer=tcp"},
+              {"does not lead to `rollout.name: sglang`"});
+  expect_said({"rollout.engine.weight_transfer=nccl"}, {"sends from a GPU of the rollout"});
+  expect_said({"rollout.engine.weight_transfer=disk",
+               "rollout.engine.command=" + json{TANDEM_FAKE_VLLM}.dump()},
+              {"keeps its old output head", "use `tcp`"});
   expect_said({"async.schedule=fixed_lag"}, {"repeats a run bit for bit"});
   expect_said({"rollout.engine.url=[http://127.0.0.1:9]", "rollout.replicas=2"},
               {"has 1 servers for 2 rollouts"});

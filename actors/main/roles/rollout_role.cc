@@ -38,7 +38,8 @@ RoleDemands rollout_demands(const job::JobSpec& job) {
       .per_rank = scheduler::resources({.cpus = pool.cpus_per_actor, .gpus = pool.gpus_per_actor}),
       .strategy = pool.strategy,
       .threads = pool.threads_per_actor,
-      .nccl = weights::traits_of(job.weight_broadcast.type).nccl};
+      .nccl = weights::traits_of(job.weight_broadcast.type).nccl ||
+              job.rollout.engine.weight_transfer == rollout::WeightTransfer::kNccl};
 }
 
 scheduler::PagedMemory pages_of(const job::JobSpec& job, const model::ModelConfig& model) {

@@ -10,6 +10,7 @@
 #include "actors/rank/rank_failure.h"
 #include "actors/rollout/external/served_server.h"
 #include "runtime/base/secret.h"
+#include "runtime/weights/weights_config.h"
 
 namespace tandem::app {
 namespace {
@@ -58,7 +59,8 @@ bool needs_processed(const job::JobSpec& job) {
 std::filesystem::path weights_folder(const messages::StartRank& start, const job::JobSpec& job) {
   const std::filesystem::path run(start.run_dir);
   const std::string rollout = "rollout-" + std::to_string(index_of(start.actor));
-  if (const auto& named = job.rollout.engine.weights_dir) return *named / run.filename() / rollout;
+  if (const auto& named = job.rollout.engine.weights_dir)
+    return *named / weights::weights_name(start.job, run) / rollout;
   return run / "engine" / "weights" / rollout;
 }
 
@@ -86,12 +88,9 @@ Error told_whole(Error error) {
   return error;
 }
 
-}  // namespace
-
-Result<std::unique_ptr<rollout::Engine>> make_served_engine(RankResources& resources,
-                                                            const messages::StartRank& start,
-                                                            const job::JobSpec& job,
-                                                            model::ModelInfo info) {
+Result<std::unique_ptr<rollout::Engine>> make(RankResources& resources,
+                                              const messages::StartRank& start,
+                                              const job::JobSpec& job, model::ModelInfo info) {
   const job::EngineServerSpec& engine = job.rollout.engine;
   const rollout::Dialect& dialect = rollout::dialect_of(job.rollout.name);
   auto url = url_for(start, job);
@@ -100,7 +99,8 @@ Result<std::unique_ptr<rollout::Engine>> make_served_engine(RankResources& resou
   const std::string label = "tandem-" + random_secret().substr(0, kLabelChars);
   const rollout::WeightTransfer transfer = weight_transfer(job);
   if (job.rollout.name == rollout::EngineName::kVllm &&
-      transfer == rollout::WeightTransfer::kDisk && on_cpu(job) && info.config.tie_word_embeddings)
+      transfer == rollout::WeightTransfer::kDisk && engine.url.empty() && on_cpu(job) &&
+      info.config.tie_word_embeddings)
     return rank::of_input(
         {ErrorCode::kInvalid,
          "vLLM on a CPU keeps its old output head when it loads weights from disk, and this "
@@ -129,7 +129,7 @@ Result<std::unique_ptr<rollout::Engine>> make_served_engine(RankResources& resou
        .startup_timeout = duration_of(engine.startup_timeout_s),
        .weights = *std::move(weights),
        .beat = [&resources] { resources.progress.beat(steady_now()); }});
-  if (!server) return told_whole(server.error());
+  if (!server) return server.error();
   auto made = rollout::ServedEngine::make(
       {info.config, std::make_shared<const model::Tokenizer>(std::move(info.tokenizer))},
       {.engine = std::move(config),
@@ -144,6 +144,17 @@ Result<std::unique_ptr<rollout::Engine>> make_served_engine(RankResources& resou
       *std::move(server));
   if (!made) return made.error();
   return std::unique_ptr<rollout::Engine>(*std::move(made));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<rollout::Engine>> make_served_engine(RankResources& resources,
+                                                            const messages::StartRank& start,
+                                                            const job::JobSpec& job,
+                                                            model::ModelInfo info) {
+  auto made = make(resources, start, job, std::move(info));
+  if (!made) return told_whole(made.error());
+  return made;
 }
 
 scheduler::MemoryDemand served_memory(const job::JobSpec& job, const PlannedModel& model) {

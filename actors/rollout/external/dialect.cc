@@ -34,6 +34,19 @@ const Dialect& dialect_of(EngineName name) {
   return vllm_dialect();
 }
 
+ServedEnd read_end(JsonReader& object, const char* field) {
+  const std::string reason = object.text(field);
+  if (reason == "stop") return ServedEnd::kStop;
+  if (reason == "length") return ServedEnd::kLength;
+  if (reason != "abort") object.wrong(field, "`" + reason + "` is none that Tandem knows");
+  return ServedEnd::kAborted;
+}
+
+LabelSpan read_span(JsonReader& object) {
+  return {
+      .label = object.text("version"), .begin = object.count("start"), .end = object.count("end")};
+}
+
 Result<void> succeeded(const ServerCall& call, const http::HttpResponse& response) {
   if (response.status / 100 == 2) return {};
   const std::string route = call.target.substr(0, call.target.find('?'));

@@ -117,7 +117,13 @@ const Dialect& sglang_dialect();
 // CHECKs that `name` is a server's.
 const Dialect& dialect_of(EngineName name);
 
-// The Error of an answer whose status is none of success, with what the server said.
+// Parts of answers that all servers write alike: why a completion ended, and which version sampled
+// which tokens.
+class JsonReader;  // server_json.h
+ServedEnd read_end(JsonReader& object, const char* field);
+LabelSpan read_span(JsonReader& object);
+
+// The Error of an answer with a status other than 2xx, with what the server said.
 Result<void> succeeded(const ServerCall& call, const http::HttpResponse& response);
 
 }  // namespace tandem::rollout

@@ -22,11 +22,11 @@ struct ProbeCheck {
 // Differences below this share of the tolerance tell nothing.
 inline constexpr double kTellingShare = 0.04;
 
-// Why not, as the end of a sentence; nothing where it does. Small steps change log-probabilities by
-// less than two kinds of arithmetic differ, so that a server may be within the tolerance with the
-// version before. It has that one where the learner's have changed tellingly, and the server's by
-// less than a tenth as much: rounding alone changes them by more where the weights are new (in bf16
-// a server's were seen to change by half of what the learner's did).
+// Why the server is not right, as the end of a sentence; nothing where it is. Small steps change
+// log-probabilities by less than two kinds of arithmetic differ, so that a server may be within the
+// tolerance with the version before. It has that one where the learner's have changed tellingly,
+// and the server's by less than a tenth as much: where the weights are new they change by more, if
+// only by rounding (in bf16 they were seen to change by half as much as the learner's).
 std::optional<std::string> probe_fault(const ProbeCheck& check);
 
 }  // namespace tandem::rollout

@@ -31,6 +31,12 @@ constexpr Duration kFiguresTimeout = std::chrono::seconds(10);
 // Completions of one call draw with seed + index, which must not overflow 63 bits.
 constexpr std::uint64_t kSeedMask = (std::uint64_t{1} << 62) - 1;
 
+// A fault of a server is none of the job: another server may do better.
+Error at_work(Error error) {
+  if (error.code == ErrorCode::kInvalid) error.code = ErrorCode::kFailed;
+  return error;
+}
+
 // A request under way, with the completions that have come.
 struct OpenWork {
   Request request;
@@ -110,6 +116,7 @@ struct ServedEngine::State {
                                                  const Result<http::HttpResponse>& response) const;
   void ask_again(std::uint64_t number, const Error& why);
   void abort(const OpenCall& call) const;
+  void begin_anew();
   void finish(OpenWork& work);
   void look_at_figures();
   void figures_answered(const Result<http::HttpResponse>& response);
@@ -253,7 +260,7 @@ void ServedEngine::State::ask_again(std::uint64_t number, const Error& why) {
                  why.where, "is it hung, or is the timeout too short for its prompts?"});
   if (call.asks >= kAsksMax)
     return fail(
-        {why.code,
+        {at_work(why).code,
          "the server failed one request " + std::to_string(call.asks) + " times: " + why.message,
          why.where, why.help});
   if (why.code == ErrorCode::kTimedOut) abort(call);
@@ -261,6 +268,23 @@ void ServedEngine::State::ask_again(std::uint64_t number, const Error& why) {
   call.due = clock() + kPauseMin * (1 << (call.asks - 1));
   node.key() = ++call_last;
   calls.insert(std::move(node));
+}
+
+// Calls that were sent are sent once more, which counts as no ask; their answers are not heard.
+void ServedEngine::State::begin_anew() {
+  std::vector<std::uint64_t> sent;
+  for (const auto& [number, call] : calls)
+    if (!call.waits) sent.push_back(number);
+  for (const std::uint64_t number : sent) {
+    auto node = calls.extract(number);
+    OpenCall& call = node.mapped();
+    abort(call);
+    --call.asks;
+    call.waits = true;
+    call.due = clock();
+    node.key() = ++call_last;
+    calls.insert(std::move(node));
+  }
 }
 
 void ServedEngine::State::abort(const OpenCall& call) const {
@@ -330,11 +354,12 @@ void ServedEngine::State::drive_update() {
 void ServedEngine::State::settle_phase() {
   if (!update || !update->answered) return;
   const Result<void> answer = outcome(*update->answered);
-  if (!answer) server.weights->cut(answer.error().message);
   const auto ours = server.weights->outcome(update->facts.from);
+  if (!ours && !answer) server.weights->cut(answer.error().message);
   if (!ours) return;
   update->answered.reset();
-  phase_over(answer ? *ours : answer);
+  if (!answer) return phase_over(answer);
+  phase_over(*ours ? *ours : Result<void>(at_work(ours->error())));
 }
 
 Result<void> ServedEngine::State::outcome(const Result<http::HttpResponse>& response) {
@@ -342,11 +367,11 @@ Result<void> ServedEngine::State::outcome(const Result<http::HttpResponse>& resp
   if (auto fine = succeeded(update->call, *response); !fine) return fine;
   if (update->phase == PushPhase::kProbe) {
     auto scores = config.dialect->read_scores(response->body, probe);
-    return scores ? versions.prove(*std::move(scores)) : Result<void>(scores.error());
+    return scores ? versions.prove(*std::move(scores)) : Result<void>(at_work(scores.error()));
   }
   if (update->phase == PushPhase::kRanks) {
     const auto ranks = config.dialect->read_ranks(response->body);
-    if (!ranks) return ranks.error();
+    if (!ranks) return at_work(ranks.error());
     update->facts.ranks = *ranks;
   }
   return {};
@@ -354,12 +379,17 @@ Result<void> ServedEngine::State::outcome(const Result<http::HttpResponse>& resp
 
 void ServedEngine::State::phase_over(const Result<void>& fine) {
   if (fine) {
+    heard = clock();
     update->push.succeeded();
   } else {
     log::warn("event=push_failed phase={} route={} error=\"{}\"", spelling(update->phase),
               update->call.target, fine.error().message);
-    // Tokens of these weights may have been sampled meanwhile: their label becomes unknown.
-    if (update->phase == PushPhase::kProbe) update->facts.label = versions.refuted();
+    // Tokens of these weights may have been sampled meanwhile: their label becomes unknown, and
+    // what runs is begun anew, as its keys and values may be theirs.
+    if (update->phase == PushPhase::kProbe) {
+      update->facts.label = versions.refuted();
+      begin_anew();
+    }
     update->push.failed(fine.error());
   }
   if (const auto& failure = update->push.failure()) return fail(*failure);

@@ -24,14 +24,13 @@ const std::string& ServedVersions::refuted() {
 void ServedVersions::installed(PolicyVersion oldest_open) {
   installed_ = pushed_;
   served_before_ = std::move(served_);
-  std::erase_if(labels_, [&](const auto& one) { return one.second < oldest_open; });
+  std::erase_if(labels_,
+                [&](const auto& one) { return one.second < oldest_open || one.second > pushed_; });
 }
 
 void ServedVersions::expect(PolicyVersion version, std::vector<float> scores) {
-  if (scores.empty())
-    expected_.erase(version);
-  else
-    expected_[version] = std::move(scores);
+  expected_.erase(expected_.lower_bound(version), expected_.end());
+  if (!scores.empty()) expected_[version] = std::move(scores);
   if (expected_.size() > kExpectedMax) expected_.erase(expected_.begin());
 }
 
@@ -43,8 +42,9 @@ Result<void> ServedVersions::prove(std::vector<float> served) {
   const auto before = installed_ ? expected_.find(*installed_) : expected_.end();
   if (before != expected_.end()) check.before = {served_before_, before->second};
   const auto fault = probe_fault(check);
+  proved_ = proved_ || !fault;
   if (!fault) return {};
-  return Error{installed_ ? ErrorCode::kFailed : ErrorCode::kInvalid, *fault};
+  return Error{proved_ ? ErrorCode::kFailed : ErrorCode::kInvalid, *fault};
 }
 
 }  // namespace tandem::rollout

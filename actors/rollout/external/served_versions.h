@@ -3,7 +3,7 @@
 //   SW-1  No two pushes give their weights the same label: another lineage may have a version of
 //         the same number, and a prefix cache must not mix the two.
 //   SW-2  A label is known from its push until no open request can have tokens of its version, and
-//         never again after the weights were refuted.
+//         never again after the weights were refuted, or the versions went back to an older one.
 #pragma once
 
 #include <cstdint>
@@ -31,11 +31,12 @@ class ServedVersions {
   // The push is over. Labels of versions before `oldest_open` are forgotten.
   void installed(PolicyVersion oldest_open);
 
-  // What the learner's log-probabilities of the probe are under a version; empty: not known.
+  // What the learner's log-probabilities of the probe are under a version; empty: not known. Later
+  // versions that were told before are of another lineage, and forgotten.
   void expect(PolicyVersion version, std::vector<float> scores);
   // Whether the server computes with the version that is pushed, by what it gives. Without an
-  // expectation it does. kInvalid: it never was right, so that it has another model or another
-  // arithmetic; kFailed: it was.
+  // expectation it does. kInvalid: it never was proved right, so that it may have another model or
+  // another arithmetic; kFailed: it was.
   Result<void> prove(std::vector<float> served);
   bool proven() const { return expected_.contains(pushed_); }
 
@@ -53,6 +54,7 @@ class ServedVersions {
   std::map<std::string, PolicyVersion> labels_;
   std::map<PolicyVersion, std::vector<float>> expected_;  // by the learner
   std::vector<float> served_, served_before_;             // by the server
+  bool proved_ = false;                                   // some version was
 };
 
 }  // namespace tandem::rollout

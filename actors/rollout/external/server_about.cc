@@ -82,7 +82,7 @@ std::optional<Error> unmet_need(const ServerAbout& about, const ServerNeeds& nee
         "its log-probabilities may be from before the temperature and filters, with which "
         "this job samples",
         "start it with --logprobs-mode processed_logprobs and VLLM_SERVER_DEV_MODE=1, or "
-        "set `rollout.temperature: 1`, without top_k, top_p and min_p");
+        "set `rollout.temperature: 1` and no filters");
   return {};
 }
 

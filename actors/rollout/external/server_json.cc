@@ -38,8 +38,19 @@ std::string JsonReader::text(const char* field) {
 
 std::int64_t JsonReader::integer(const char* field) {
   const auto& value = at(field);
-  if (value.is_number_integer()) return value.get<std::int64_t>();
+  const bool too_large = value.is_number_unsigned() &&
+                         value.get<std::uint64_t>() >
+                             static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  if (value.is_number_integer() && !too_large) return value.get<std::int64_t>();
   wrong(field, "it is not an integer");
+  return {};
+}
+
+std::int32_t JsonReader::count(const char* field) {
+  const std::int64_t value = integer(field);
+  if (value >= 0 && value <= std::numeric_limits<std::int32_t>::max())
+    return static_cast<std::int32_t>(value);
+  wrong(field, "it is no number of things");
   return {};
 }
 
@@ -47,13 +58,6 @@ double JsonReader::number(const char* field) {
   const auto& value = at(field);
   if (value.is_number() && std::isfinite(value.get<double>())) return value.get<double>();
   wrong(field, "it is not a number");
-  return {};
-}
-
-bool JsonReader::flag(const char* field) {
-  const auto& value = at(field);
-  if (value.is_boolean()) return value.get<bool>();
-  wrong(field, "it is neither true nor false");
   return {};
 }
 

@@ -41,6 +41,7 @@ std::optional<ServerMetrics> read_metrics(std::string_view text,
       double& field = metrics.*known.field;
       field = known.field == &ServerMetrics::kv_cache_usage ? std::max(field, sample->value)
                                                             : field + sample->value;
+      field = std::min(field, kFigureMax);
       any = true;
     }
   }

@@ -7,13 +7,15 @@
 
 namespace tandem::rollout {
 
-// A field without a name at a server stays 0. Counters count from the server's start.
+// Each field is at most kFigureMax. A field without a name at a server stays 0. Counters count from
+// the server's start.
+inline constexpr double kFigureMax = 0x1p53;
 struct ServerMetrics {
   double generation_tokens = 0, prompt_tokens = 0;
   double prefix_cache_queries = 0, prefix_cache_hits = 0;  // tokens
   double preemptions = 0;
-  double running = 0, waiting = 0;  // requests at the moment
-  double kv_cache_usage = 0;        // 0…1
+  double waiting = 0;         // requests at the moment
+  double kv_cache_usage = 0;  // 0…1
 };
 
 struct MetricName {

@@ -31,7 +31,9 @@ using nlohmann::json;
 
 constexpr const char* kOldVersion = "SGLang 0.5.20 or later is needed";
 constexpr auto kRoutes = std::to_array<NeededRoute>({{"/generate", kOldVersion},
+                                                     {"/abort_request", kOldVersion},
                                                      {"/pause_generation", kOldVersion},
+                                                     {"/continue_generation", kOldVersion},
                                                      {"/update_weights_from_disk", kOldVersion}});
 
 constexpr auto kPhases = std::to_array<PushPhase>(
@@ -47,7 +49,6 @@ constexpr auto kMetrics = std::to_array<MetricName>({
     {kRealtime, "mode=\"prefill_cache\"", &ServerMetrics::prefix_cache_queries},
     {kRealtime, "mode=\"prefill_cache\"", &ServerMetrics::prefix_cache_hits},
     {"sglang:num_retracted_requests_total", "", &ServerMetrics::preemptions},
-    {"sglang:num_running_reqs", "", &ServerMetrics::running},
     {"sglang:num_queue_reqs", "", &ServerMetrics::waiting},
     {"sglang:token_usage", "", &ServerMetrics::kv_cache_usage},
 });
@@ -133,7 +134,8 @@ ServerCall generate(const GenerateCall& call) {
              {"stop_token_ids", call.rules->stop_tokens},
              {"skip_special_tokens", false},
              {"no_stop_trim", true}};
-    if (!call.rules->stop.empty()) one["stop"] = call.rules->stop;
+    // Texts would end a completion also before its fewest tokens; then it is cut here alone.
+    if (!call.rules->stop.empty() && call.rules->tokens_min == 0) one["stop"] = call.rules->stop;
     sampling.push_back(std::move(one));
   }
   return {.target = "/generate",
@@ -145,25 +147,13 @@ ServerCall generate(const GenerateCall& call) {
                              {"extra_key", call.salt}})};
 }
 
-std::optional<ServedEnd> end_of(const std::string& type) {
-  if (type == "stop") return ServedEnd::kStop;
-  if (type == "length") return ServedEnd::kLength;
-  if (type == "abort") return ServedEnd::kAborted;
-  return {};
-}
-
 ServedCompletion completion_of(JsonReader& entry, std::string& name) {
   ServedCompletion completion;
   completion.tokens = entry.integers("output_ids");
   entry.object("meta_info", [&](JsonReader& about) {
     name = about.text("id");
-    about.object("finish_reason", [&](JsonReader& reason) {
-      const std::string type = reason.text("type");
-      if (const auto end = end_of(type))
-        completion.end = *end;
-      else
-        reason.wrong("type", "`" + type + "` is none that Tandem knows");
-    });
+    about.object("finish_reason",
+                 [&](JsonReader& reason) { completion.end = read_end(reason, "type"); });
     // One that was aborted before its first token has neither.
     if (completion.tokens.empty()) return;
     about.each_pair("output_token_logprobs", [&](double logprob, std::int64_t token) {
@@ -172,11 +162,8 @@ ServedCompletion completion_of(JsonReader& entry, std::string& name) {
         about.wrong("output_token_logprobs", "its tokens differ from output_ids");
       completion.logprobs.push_back(static_cast<float>(logprob));
     });
-    about.each("weight_versions", [&](JsonReader& span) {
-      completion.versions.push_back({.label = span.text("version"),
-                                     .begin = static_cast<std::int32_t>(span.integer("start")),
-                                     .end = static_cast<std::int32_t>(span.integer("end"))});
-    });
+    about.each("weight_versions",
+               [&](JsonReader& span) { completion.versions.push_back(read_span(span)); });
   });
   return completion;
 }
@@ -227,7 +214,7 @@ Result<std::vector<float>> read_scores(const std::string& body,
     root.object("meta_info", [&](JsonReader& about) {
       std::size_t at = 0;
       about.each_pair("input_token_logprobs", [&](double logprob, std::int64_t token) {
-        // The last token of the vocabulary is told as 0, with the log-probability that it has.
+        // SGLang writes 0 for the vocabulary's last token; its log-probability is right.
         if (at < tokens.size() && token != tokens[at] && token != 0)
           about.wrong("input_token_logprobs", "its tokens are not the prompt's");
         if (at++ > 0) scores.push_back(static_cast<float>(logprob));

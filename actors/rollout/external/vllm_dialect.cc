@@ -33,12 +33,26 @@ constexpr std::int64_t kRanksMax = 1024;
 // The server puts this before the id of a request.
 constexpr std::string_view kIdPrefix = "generate-tokens-";
 
-constexpr auto kRoutes = std::to_array<NeededRoute>(
-    {{"/inference/v1/generate", "start it with --enable-scale-out (vLLM 0.30 or later)"},
-     {"/is_paused", "set VLLM_SERVER_DEV_MODE=1 in its environment"},
-     {"/start_weight_update",
-      "start it with --weight-transfer-config, and VLLM_SERVER_DEV_MODE=1 in its environment"}});
-constexpr std::size_t kRoutesOfDisk = 2;  // it needs no --weight-transfer-config
+constexpr const char* kScaleOut = "start it with --enable-scale-out (vLLM 0.30 or later)";
+constexpr const char* kDevMode = "set VLLM_SERVER_DEV_MODE=1 in its environment";
+constexpr const char* kTransfer =
+    "start it with --weight-transfer-config, and VLLM_SERVER_DEV_MODE=1 in its environment";
+constexpr auto kRoutes = std::to_array<NeededRoute>({{"/inference/v1/generate", kScaleOut},
+                                                     {"/inference/v1/abort_requests", kScaleOut},
+                                                     {"/is_paused", kDevMode},
+                                                     {"/start_weight_update", kTransfer}});
+constexpr auto kRoutesOfNccl =
+    std::to_array<NeededRoute>({{"/inference/v1/generate", kScaleOut},
+                                {"/inference/v1/abort_requests", kScaleOut},
+                                {"/is_paused", kDevMode},
+                                {"/get_world_size", kDevMode},
+                                {"/start_weight_update", kTransfer}});
+constexpr auto kRoutesOfDisk =
+    std::to_array<NeededRoute>({{"/inference/v1/generate", kScaleOut},
+                                {"/inference/v1/abort_requests", kScaleOut},
+                                {"/is_paused", kDevMode},
+                                {"/collective_rpc", kDevMode},
+                                {"/update_weight_version", kDevMode}});
 
 constexpr auto kPhases = std::to_array<PushPhase>(
     {PushPhase::kPause, PushPhase::kAbandon, PushPhase::kConnect, PushPhase::kStart,
@@ -57,7 +71,6 @@ constexpr auto kMetrics = std::to_array<MetricName>({
     {.name = "vllm:prefix_cache_queries_total", .field = &ServerMetrics::prefix_cache_queries},
     {.name = "vllm:prefix_cache_hits_total", .field = &ServerMetrics::prefix_cache_hits},
     {.name = "vllm:num_preemptions_total", .field = &ServerMetrics::preemptions},
-    {.name = "vllm:num_requests_running", .field = &ServerMetrics::running},
     {.name = "vllm:num_requests_waiting", .field = &ServerMetrics::waiting},
     {.name = "vllm:kv_cache_usage_perc", .field = &ServerMetrics::kv_cache_usage},
 });
@@ -65,8 +78,9 @@ constexpr auto kMetrics = std::to_array<MetricName>({
 bool loads_module(WeightTransfer transfer) { return transfer == WeightTransfer::kTcp; }
 
 std::span<const NeededRoute> routes(WeightTransfer transfer) {
-  return transfer == WeightTransfer::kDisk ? std::span(kRoutes).first<kRoutesOfDisk>()
-                                           : std::span<const NeededRoute>(kRoutes);
+  if (transfer == WeightTransfer::kDisk) return kRoutesOfDisk;
+  if (transfer == WeightTransfer::kNccl) return kRoutesOfNccl;
+  return kRoutes;
 }
 
 std::vector<std::string> program(const std::string& python) {
@@ -135,21 +149,10 @@ ServerCall generate(const GenerateCall& call) {
                              {"cache_salt", call.salt}})};
 }
 
-std::optional<ServedEnd> end_of(const std::string& reason) {
-  if (reason == "stop") return ServedEnd::kStop;
-  if (reason == "length") return ServedEnd::kLength;
-  if (reason == "abort") return ServedEnd::kAborted;
-  return {};
-}
-
 ServedCompletion completion_of(JsonReader& choice) {
   ServedCompletion completion;
   completion.tokens = choice.integers("token_ids");
-  const std::string reason = choice.text("finish_reason");
-  if (const auto end = end_of(reason))
-    completion.end = *end;
-  else
-    choice.wrong("finish_reason", "`" + reason + "` is none that Tandem knows");
+  completion.end = read_end(choice, "finish_reason");
   choice.object("logprobs", [&](JsonReader& logprobs) {
     logprobs.each("content", [&](JsonReader& token) {
       const std::size_t at = completion.logprobs.size();
@@ -158,11 +161,8 @@ ServedCompletion completion_of(JsonReader& choice) {
       completion.logprobs.push_back(static_cast<float>(token.number("logprob")));
     });
   });
-  choice.each("weight_versions", [&](JsonReader& span) {
-    completion.versions.push_back({.label = span.text("version"),
-                                   .begin = static_cast<std::int32_t>(span.integer("start")),
-                                   .end = static_cast<std::int32_t>(span.integer("end"))});
-  });
+  choice.each("weight_versions",
+              [&](JsonReader& span) { completion.versions.push_back(read_span(span)); });
   return completion;
 }
 

@@ -70,7 +70,7 @@ class WeightPush {
   std::size_t at_ = 0;
   bool under_way_ = false;
   int pushes_ = 1;
-  int tries_ = 1;  // of this phase, where it is the first or the last one
+  int tries_ = 1;  // of this phase, where it is the pause or the resumption
   std::optional<Error> failure_;
 };
 

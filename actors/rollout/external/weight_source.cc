@@ -44,7 +44,11 @@ class FeedSource final : public WeightSource {
 class FolderSource final : public WeightSource {
  public:
   explicit FolderSource(SourceSpec spec) : spec_(std::move(spec)) {}
-  ~FolderSource() override { withdraw(); }
+  ~FolderSource() override {
+    withdraw();
+    std::error_code ignored;
+    fs::remove_all(spec_.folder, ignored);
+  }
 
   void offer(std::span<const std::byte> arena, const std::string& name, Done done) override {
     withdraw();
@@ -111,7 +115,11 @@ class NcclSource final : public WeightSource {
   void begin(PushPhase phase, int ranks) override {
     step_.with([](Step& step) { step = {}; });
     if (phase == PushPhase::kMeet) start([this] { return meet(); });
-    if (phase == PushPhase::kConnect) start([this, ranks] { return broadcast_.connect(ranks); });
+    if (phase == PushPhase::kConnect)
+      start([this, ranks] {
+        return broadcast_.connect(
+            ranks, [this] { return step_.with([](const Step& step) { return !step.cut; }); });
+      });
     if (phase == PushPhase::kSend)
       start([this] { return broadcast_.send(tensors_of(spec_.manifest, arena_)); });
   }
@@ -122,14 +130,17 @@ class NcclSource final : public WeightSource {
       return step.result;
     });
   }
-  void cut(const std::string& why) override { broadcast_.cut(why); }
+  void cut(const std::string& why) override {
+    step_.with([](Step& step) { step.cut = true; });
+    broadcast_.cut(why);
+  }
   bool connected() const override { return broadcast_.connected(); }
 
  private:
   static constexpr std::size_t kChunkBytes = std::size_t{64} << 20;
 
   struct Step {
-    bool under_way = false;
+    bool under_way = false, cut = false;
     Result<void> result;
     std::string unique_id;
   };

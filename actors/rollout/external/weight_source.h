@@ -22,12 +22,13 @@
 
 namespace tandem::rollout {
 
-// What the server is told of it. Of each way its own fields.
+// What the server is told about where to take a version from; each way has its own fields.
 struct OfferedWeights {
   link::Endpoint feed = {};           // tcp: where a TensorFeed serves the version
   std::string feed_token = {};        // and the word that it asks for
   std::filesystem::path folder = {};  // disk: a folder with model.safetensors
-  // nccl: by what the ranks meet, of which the rollout's is 0, and how tensors come.
+  // nccl: the id by which the rollout, as rank 0, and the server's ranks find each other, and
+  // whether tensors come in chunks of so many bytes.
   std::string unique_id = {};
   bool packed = true;
   std::size_t chunk_bytes = 0;
@@ -47,8 +48,9 @@ class WeightSource {
   virtual void withdraw() = 0;
 
   // This side's part of a phase, which goes on beside the call to the server: begin() starts it,
-  // and outcome() says how it ended; nothing while it lasts. It may complete what the server is
-  // told next. cut() ends it early: the server's part has failed. `ranks`: the server's.
+  // and outcome() says how it ended, or nothing while it lasts, and may add to what the server is
+  // told in later phases. cut() ends it early, because the server's part has failed. `ranks`: how
+  // many the server has.
   virtual void begin(PushPhase, int /*ranks*/) {}
   virtual std::optional<Result<void>> outcome(OfferedWeights&) { return Result<void>(); }
   virtual void cut(const std::string& /*why*/) {}

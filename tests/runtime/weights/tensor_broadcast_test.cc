@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <future>
+#include <thread>
 
 #include "tests/runtime/collective/nccl_rank.h"
 
@@ -173,10 +174,27 @@ TEST(TensorBroadcast, ACutEndsWhatWaits_TX1) {
   const auto connected = broadcast.connect(1);
   ASSERT_TRUE(connected) << connected.error().message;
   auto sent = std::async(std::launch::async, [&] { return broadcast.send(Tensors({8}).spans()); });
+  const auto waits = [&] {
+    for (const collective::NcclRecord& record : side.process.records->snapshot())
+      if (record.kind == NcclKind::kBroadcast && record.state != collective::NcclState::kQueued)
+        return true;
+    return false;
+  };
+  while (!waits()) std::this_thread::yield();
   broadcast.cut("the server has answered 500");
   const auto outcome = sent.get();
   EXPECT_FALSE(outcome);
+  EXPECT_NE(outcome.error().message.find("has answered 500"), std::string::npos)
+      << outcome.error().message;
   over.set_value();
+}
+
+TEST(TensorBroadcast, ACutThatComesBeforeTheStartEndsTheStart_TX1) {
+  const Side side;
+  TensorBroadcast broadcast(config_of(side, true));
+  ASSERT_TRUE(broadcast.meet());
+  EXPECT_FALSE(broadcast.connect(1, [] { return false; })) << "no peer comes for half a minute";
+  EXPECT_FALSE(broadcast.connected());
 }
 
 }  // namespace

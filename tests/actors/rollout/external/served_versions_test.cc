@@ -36,6 +36,26 @@ TEST(ServedVersions, ALabelIsKnownAsLongAsItsTokensMayCome_SW2) {
   EXPECT_TRUE(versions.labels().contains(second));
 }
 
+// A learner that goes back to a checkpoint makes versions of the same numbers anew.
+TEST(ServedVersions, WhatIsOfAnotherLineageIsForgotten_SW2) {
+  ServedVersions versions("us", 0.1);
+  versions.expect(kFirst, kScoresOfFirst);
+  versions.expect(kSecond, kScoresOfSecond);
+  const std::string second = versions.begin(kSecond);
+  versions.installed(kFirst);
+  versions.expect(kFirst, kScoresOfSecond);
+  versions.begin(kFirst);
+  EXPECT_TRUE(versions.prove(kScoresOfSecond));
+  versions.installed(kFirst);
+  EXPECT_FALSE(versions.labels().contains(second));
+  versions.begin(kSecond);
+  EXPECT_FALSE(versions.proven());
+  for (int version = 2; version < 200; ++version)
+    versions.expect(PolicyVersion{version}, kScoresOfFirst);
+  versions.expect(kSecond, kScoresOfFirst);
+  EXPECT_TRUE(versions.proven()) << "also where many were told before";
+}
+
 TEST(ServedVersions, AServerThatNeverWasRightIsAnotherFaultThanOneThatWas) {
   ServedVersions versions("us", 0.1);
   versions.begin(kFirst);

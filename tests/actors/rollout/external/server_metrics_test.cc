@@ -6,7 +6,7 @@ namespace tandem::rollout {
 namespace {
 
 constexpr MetricName kNames[] = {{"e:tokens_total", "", &ServerMetrics::generation_tokens},
-                                 {"e:running", "", &ServerMetrics::running},
+                                 {"e:running", "", &ServerMetrics::waiting},
                                  {"e:usage", "", &ServerMetrics::kv_cache_usage}};
 
 TEST(ServerMetrics, SumsTheSeriesOfANameAndTakesTheLargestUsage) {
@@ -20,7 +20,7 @@ TEST(ServerMetrics, SumsTheSeriesOfANameAndTakesTheLargestUsage) {
       kNames);
   ASSERT_TRUE(read);
   EXPECT_EQ(read->generation_tokens, 27);
-  EXPECT_EQ(read->running, 3);
+  EXPECT_EQ(read->waiting, 3);
   EXPECT_EQ(read->kv_cache_usage, 0.5);
   EXPECT_EQ(read->preemptions, 0);
 }
@@ -38,6 +38,12 @@ TEST(ServerMetrics, ASeriesIsChosenByItsLabelAndMayCountTwice) {
   EXPECT_EQ(read->generation_tokens, 5);
   EXPECT_EQ(read->prompt_tokens, 7);
   EXPECT_EQ(read->prefix_cache_queries, 7);
+}
+
+TEST(ServerMetrics, AFigureThatCannotBeIsTheLargestThatIsKept) {
+  const auto read = read_metrics("e:running 1e300\ne:running 1e300\n", kNames);
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->waiting, kFigureMax);
 }
 
 TEST(ServerMetrics, ATextOfAnotherKindIsNone) {

@@ -69,6 +69,23 @@ TEST(WeightPush, AProbeThatFailsPausesTheServerAgain_WU2) {
             "pause connect start send abandon connect start send finish resume probe, failed");
 }
 
+TEST(WeightPush, AConnectionIsUsedAgainUntilAPushHasFailed) {
+  constexpr PushPhase kConnected[] = {PushPhase::kPause,   PushPhase::kRanks, PushPhase::kMeet,
+                                      PushPhase::kConnect, PushPhase::kSend,  PushPhase::kResume};
+  WeightPush push(kConnected, true);
+  const auto expect_next = [&](PushPhase phase) { EXPECT_EQ(push.next(), phase); };
+  expect_next(PushPhase::kPause);
+  push.succeeded();
+  expect_next(PushPhase::kSend);
+  push.failed(Error{});
+  for (const PushPhase phase : {PushPhase::kRanks, PushPhase::kMeet, PushPhase::kConnect,
+                                PushPhase::kSend, PushPhase::kResume}) {
+    expect_next(phase);
+    push.succeeded();
+  }
+  EXPECT_TRUE(push.done());
+}
+
 TEST(WeightPush, GivesUpInTheEnd_WU3) {
   using enum PushPhase;
   EXPECT_EQ(performed({kSend, kSend}),
