@@ -37,9 +37,9 @@ std::optional<std::string> decode_base64(std::string_view text) {
   std::uint32_t bits = 0;
   int count = 0;
   for (const char c : text) {
-    const int digit = digit_of[static_cast<unsigned char>(c)];
+    const auto digit = digit_of[static_cast<unsigned char>(c)];
     if (digit < 0) return std::nullopt;
-    bits = bits << 6 | static_cast<std::uint32_t>(digit);
+    bits = bits << 6 | static_cast<std::uint8_t>(digit);
     if ((count += 6) < 8) continue;
     count -= 8;
     bytes += static_cast<char>(bits >> count & 0xFF);
