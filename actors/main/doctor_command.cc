@@ -19,19 +19,25 @@ using rollout::EngineName;
 
 constexpr Duration kAskTimeout = std::chrono::seconds(10);
 
-// How versions can reach the server by one way.
-Result<Finding> examine_transfer(const rollout::GetFromServer& get, const rollout::Dialect& dialect,
-                                 rollout::WeightTransfer transfer) {
-  const auto missing = rollout::missing_routes(get, dialect.routes(transfer));
-  if (!missing) return missing.error();
-  Finding finding{.subject = "weights by " + std::string(spelling(transfer)),
+// Whether versions can reach the server by this way.
+Result<Finding> examine_transfer(const rollout::GetFromServer& get,
+                                 const rollout::ServerAbout& about,
+                                 const rollout::ServerNeeds& needs) {
+  Finding finding{.subject = "weights by " + std::string(spelling(needs.transfer)),
                   .detail = "it has the routes"};
+  const auto missing =
+      rollout::missing_routes(get, rollout::dialect_of(needs.engine).routes(needs.transfer));
+  if (!missing) return missing.error();
   for (const rollout::NeededRoute& route : *missing) {
     finding.detail = (finding.health == Health::kOk ? "it has no " : finding.detail + ", ") +
                      std::string(route.target);
     finding.health = Health::kWarning;
-    finding.help = route.remedy;
+    if (finding.help.find(route.remedy) == std::string::npos)
+      finding.help += (finding.help.empty() ? "" : "; ") + std::string(route.remedy);
   }
+  if (finding.health != Health::kOk) return finding;
+  if (const auto unmet = rollout::unmet_need(about, needs))
+    return Finding{finding.subject, Health::kWarning, unmet->message, unmet->help};
   return finding;
 }
 
@@ -71,9 +77,7 @@ Result<std::vector<Finding>> examine_engine(const std::string& text) {
   const auto name = spelt<EngineName>(about->owner);
   if (!name || *name == EngineName::kNative) {
     findings.front().health = Health::kBad;
-    findings.front().help =
-        "Tandem drives servers of vLLM and SGLang; another one with /v1/chat/completions can be a "
-        "judge (docs/guides/engines.md)";
+    findings.front().help = "Tandem drives servers of vLLM and SGLang";
     return findings;
   }
   const auto health = get("/health");
@@ -87,7 +91,7 @@ Result<std::vector<Finding>> examine_engine(const std::string& text) {
   findings.push_back(examine_logprobs(*about));
   bool any_way = false;
   for (const rollout::WeightTransfer transfer : rollout::transfers_to(*name)) {
-    auto way = examine_transfer(get, rollout::dialect_of(*name), transfer);
+    auto way = examine_transfer(get, *about, {.engine = *name, .transfer = transfer});
     if (!way) return way.error();
     any_way = any_way || way->health == Health::kOk;
     findings.push_back(*std::move(way));

@@ -6,7 +6,7 @@
 namespace tandem {
 namespace {
 
-constexpr std::string_view kDigits =
+constexpr std::string_view kBase64Digits =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 }  // namespace
@@ -19,7 +19,7 @@ std::string base64(std::string_view bytes) {
     for (std::size_t i = 0; i < 3; ++i)
       bits = bits << 8 | (at + i < bytes.size() ? static_cast<unsigned char>(bytes[at + i]) : 0u);
     for (std::size_t i = 0; i < 4; ++i)
-      text += at + i <= bytes.size() ? kDigits[bits >> (18 - 6 * i) & 63] : '=';
+      text += at + i <= bytes.size() ? kBase64Digits[bits >> (18 - 6 * i) & 63] : '=';
   }
   return text;
 }
@@ -27,8 +27,8 @@ std::string base64(std::string_view bytes) {
 std::optional<std::string> decode_base64(std::string_view text) {
   std::array<std::int8_t, 256> digit_of;
   digit_of.fill(-1);
-  for (std::size_t i = 0; i < kDigits.size(); ++i)
-    digit_of[static_cast<unsigned char>(kDigits[i])] = static_cast<std::int8_t>(i);
+  for (std::size_t i = 0; i < kBase64Digits.size(); ++i)
+    digit_of[static_cast<unsigned char>(kBase64Digits[i])] = static_cast<std::int8_t>(i);
   if (text.size() % 4 != 0) return std::nullopt;
   const std::size_t padding = text.ends_with("==") ? 2 : text.ends_with('=') ? 1 : 0;
   text.remove_suffix(padding);

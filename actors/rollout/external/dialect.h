@@ -90,6 +90,8 @@ struct Dialect {
   std::span<const NeededRoute> (*routes)(WeightTransfer transfer) = nullptr;
   // Whether the server has to load Tandem's module (server_plugin.h).
   bool (*loads_module)(WeightTransfer transfer) = nullptr;
+  // What the server calls this way, where it has to be started for it; else empty.
+  std::string_view (*weight_backend)(WeightTransfer transfer) = nullptr;
 
   // Of a server's positions so many are for itself; they are set by this argument.
   std::int32_t positions_kept_back = 0;

@@ -116,7 +116,8 @@ Result<void> check_server(const ServerSpec& spec, const Parts& parts) {
     if (!about) return named(spec, about.error().code, about.error().message, "");
     if (const auto unmet = unmet_need(*about, {.engine = spec.dialect->name,
                                                .positions = spec.launch.positions_max,
-                                               .processed_logprobs = spec.needs_processed}))
+                                               .processed_logprobs = spec.needs_processed,
+                                               .transfer = spec.launch.transfer}))
       return named(spec, unmet->code, unmet->message, unmet->help);
   }
   const auto missing = missing_routes(get, spec.dialect->routes(spec.launch.transfer));

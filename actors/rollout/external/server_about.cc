@@ -44,6 +44,7 @@ Result<ServerAbout> ask_about(const GetFromServer& get) {
   const auto info = answer_to(get, "/server_info?config_format=json");
   if (!info) return info.error();
   if (about.version.empty()) about.version = text_at(*info, "version");
+  about.weight_backend = text_at(*info, "vllm_config.weight_transfer_config.backend");
   const std::string mode = text_at(*info, "vllm_config.model_config.logprobs_mode");
   if (!mode.empty()) about.processed_logprobs = mode == "processed_logprobs";
   return about;
@@ -77,6 +78,12 @@ std::optional<Error> unmet_need(const ServerAbout& about, const ServerNeeds& nee
                      " positions, and the job needs " + std::to_string(wanted),
                  "start it with " + std::string(dialect.positions_option) + " " +
                      std::to_string(wanted) + ", or lower data.max_response_length");
+  const std::string_view backend = dialect.weight_backend(needs.transfer);
+  if (!backend.empty() && !about.weight_backend.empty() && about.weight_backend != backend)
+    return unmet("its weights come by the backend " + about.weight_backend + ", and the job's by " +
+                     std::string(backend),
+                 R"(start it with --weight-transfer-config '{"backend":")" + std::string(backend) +
+                     R"("}')");
   if (needs.processed_logprobs && !about.processed_logprobs.value_or(false))
     return unmet(
         "its log-probabilities may be from before the temperature and filters, with which "

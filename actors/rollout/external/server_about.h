@@ -23,6 +23,7 @@ struct ServerAbout {
   std::optional<std::int64_t> positions;  // of prompt and completion together
   // vLLM: log-probabilities are of what is sampled, after temperature and filters.
   std::optional<bool> processed_logprobs;
+  std::string weight_backend;  // vLLM: of its --weight-transfer-config; empty: it does not say
 };
 // Errors are those of the connection; what the server does not say stays empty.
 Result<ServerAbout> ask_about(const GetFromServer& get);
@@ -36,6 +37,7 @@ struct ServerNeeds {
   EngineName engine = EngineName::kVllm;
   std::int64_t positions = 0;  // of prompt and completion together
   bool processed_logprobs = false;
+  WeightTransfer transfer = WeightTransfer::kDisk;
 };
 // Why the server does not do, with what to do; nothing where it does, or where it does not say.
 std::optional<Error> unmet_need(const ServerAbout& about, const ServerNeeds& needs);

@@ -58,6 +58,7 @@ constexpr auto kMetrics = std::to_array<MetricName>({
 constexpr std::int32_t kPositionsKeptBack = 6;
 
 bool loads_module(WeightTransfer) { return false; }
+std::string_view weight_backend(WeightTransfer) { return {}; }
 
 std::span<const NeededRoute> routes(WeightTransfer) { return kRoutes; }
 
@@ -262,6 +263,7 @@ const Dialect& sglang_dialect() {
                                     .environment = environment,
                                     .routes = routes,
                                     .loads_module = loads_module,
+                                    .weight_backend = weight_backend,
                                     .positions_kept_back = kPositionsKeptBack,
                                     .positions_option = "--context-length",
                                     .generate = generate,

@@ -76,6 +76,11 @@ constexpr auto kMetrics = std::to_array<MetricName>({
 });
 
 bool loads_module(WeightTransfer transfer) { return transfer == WeightTransfer::kTcp; }
+std::string_view weight_backend(WeightTransfer transfer) {
+  if (transfer == WeightTransfer::kTcp) return "tandem_tcp";
+  if (transfer == WeightTransfer::kNccl) return "nccl";
+  return {};
+}
 
 std::span<const NeededRoute> routes(WeightTransfer transfer) {
   if (transfer == WeightTransfer::kDisk) return kRoutesOfDisk;
@@ -112,10 +117,9 @@ std::vector<std::string> arguments(const LaunchSpec& spec) {
       "--disable-uvicorn-access-log",
       "--logprobs-mode",
       "processed_logprobs"};
-  if (spec.transfer != WeightTransfer::kDisk)
-    arguments.insert(arguments.end(), {"--weight-transfer-config",
-                                       loads_module(spec.transfer) ? R"({"backend":"tandem_tcp"})"
-                                                                   : R"({"backend":"nccl"})"});
+  if (const auto backend = weight_backend(spec.transfer); !backend.empty())
+    arguments.insert(arguments.end(),
+                     {"--weight-transfer-config", dump_json({{"backend", backend}})});
   if (spec.on_cpu)
     arguments.push_back("--enforce-eager");
   else
@@ -316,6 +320,7 @@ const Dialect& vllm_dialect() {
                                     .environment = environment,
                                     .routes = routes,
                                     .loads_module = loads_module,
+                                    .weight_backend = weight_backend,
                                     .positions_option = "--max-model-len",
                                     .generate = generate,
                                     .read_generated = read_generated,

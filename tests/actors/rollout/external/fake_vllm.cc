@@ -95,7 +95,9 @@ class FakeVllm {
     if (route == "/server_info")
       return answer({{"vllm_config",
                       {{"model_config",
-                        {{"logprobs_mode", options_.value("--logprobs-mode", "raw_logprobs")}}}}}});
+                        {{"logprobs_mode", options_.value("--logprobs-mode", "raw_logprobs")}}},
+                       {"weight_transfer_config",
+                        parse_json(options_.value("--weight-transfer-config", "null"))}}}});
     if (route == "/get_world_size") return answer({{"world_size", 1}});
     if (route == "/is_paused") return answer({{"is_paused", model_.paused()}});
     if (!posts_.contains(route)) return refusal(404, "Not Found");

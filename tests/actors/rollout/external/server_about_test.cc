@@ -21,13 +21,15 @@ TEST(ServerAbout, ReadsWhatAServerSaysOfItself) {
       server_with({{"/v1/models", R"({"data":[{"id":"m","owned_by":"vllm","max_model_len":512}]})"},
                    {"/version", R"({"version":"0.32.0"})"},
                    {"/server_info?config_format=json",
-                    R"({"vllm_config":{"model_config":{"logprobs_mode":"raw_logprobs"}}})"}}));
+                    R"({"vllm_config":{"model_config":{"logprobs_mode":"raw_logprobs"},
+                          "weight_transfer_config":{"backend":"nccl"}}})"}}));
   ASSERT_TRUE(about);
   EXPECT_EQ(about->owner, "vllm");
   EXPECT_EQ(about->model, "m");
   EXPECT_EQ(about->version, "0.32.0");
   EXPECT_EQ(about->positions, 512);
   EXPECT_EQ(about->processed_logprobs, false);
+  EXPECT_EQ(about->weight_backend, "nccl");
 }
 
 TEST(ServerAbout, WhatItDoesNotSayStaysEmpty) {
@@ -52,6 +54,11 @@ TEST(ServerAbout, NamesTheNeedThatIsNotMet) {
   EXPECT_NE(unmet(vllm, {.engine = EngineName::kSglang}).find("rollout.name: vllm"),
             std::string::npos);
   EXPECT_NE(unmet(vllm, {.processed_logprobs = true}).find("processed_logprobs"),
+            std::string::npos);
+  const ServerAbout by_nccl{.owner = "vllm", .weight_backend = "nccl"};
+  EXPECT_EQ(unmet(by_nccl, {.transfer = WeightTransfer::kNccl}), "");
+  EXPECT_EQ(unmet(by_nccl, {.transfer = WeightTransfer::kDisk}), "");
+  EXPECT_NE(unmet(by_nccl, {.transfer = WeightTransfer::kTcp}).find(R"({"backend":"tandem_tcp"})"),
             std::string::npos);
   const ServerAbout sglang{.owner = "sglang", .positions = 100};
   EXPECT_NE(
