@@ -2,6 +2,7 @@
 // refuses, faults, and the listening.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <functional>
 #include <map>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "actors/model/checkpoint.h"
+#include "runtime/base/guarded.h"
 #include "runtime/base/json.h"
 #include "runtime/http/http_server.h"
 #include "tests/actors/rollout/external/fake_model.h"
@@ -49,6 +51,17 @@ class Faults {
  private:
   const std::string name_, once_;
   std::atomic<int> left_;
+};
+
+// Under the fault late-answers, answers that wait: one is given when the figures are asked for the
+// second time after it was held, so that whoever asks has seen its tokens counted before.
+class LateAnswers {
+ public:
+  void hold(std::function<void()> give);
+  void figures_asked();
+
+ private:
+  Guarded<std::array<std::vector<std::function<void()>>, 2>> held_;  // newer ones, older ones
 };
 
 http::HttpResponse answer(const nlohmann::json& body);

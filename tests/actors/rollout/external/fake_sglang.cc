@@ -15,6 +15,7 @@
 //   break-update    an update is answered with 400, and the weights stay as they are
 //   die-in-update   the process ends in the middle of an update
 //   stall-update    an update is never answered
+//   late-answers    all answers wait (LateAnswers in fake_server.h)
 //   no-pause        a pause is answered with 500
 //   stale-update    an update is answered as done, and the weights stay as they are
 //   wrong-update    … and the weights are others
@@ -187,11 +188,13 @@ class FakeSglang {
   template <class Respond>
   void start(const std::shared_ptr<Group>& group, const Broken& broken, const Respond& respond) {
     for (std::size_t i = 0; i < group->requests.size(); ++i) {
-      const auto why = model_.generate(group->requests[i], [=](const auto& completions) {
+      const auto why = model_.generate(group->requests[i], [=, this](const auto& completions) {
         const bool aborted = !completions;
         group->completions[i] =
             aborted ? ServedCompletion{.end = ServedEnd::kAborted} : completions->front();
-        if (--group->open == 0) respond(generated(*group, broken));
+        if (--group->open > 0) return;
+        if (!faults_.is("late-answers")) return respond(generated(*group, broken));
+        late_.hold([=] { respond(generated(*group, broken)); });
       });
       if (why) return respond(refusal(400, *why));
     }
@@ -244,7 +247,8 @@ class FakeSglang {
          {"meta_info", {{"id", request.id}, {"input_token_logprobs", std::move(prompt)}}}});
   }
 
-  HttpAnswer metrics() const {
+  HttpAnswer metrics() {
+    late_.figures_asked();
     const TokenCounts tokens = model_.tokens();
     const auto line = [](const std::string& series, std::uint64_t value) {
       return "sglang:" + series + ",model_name=\"tandem\"} " + std::to_string(value) + ".0\n";
@@ -284,6 +288,7 @@ class FakeSglang {
 
   const FakeOptions options_;
   Faults faults_;
+  LateAnswers late_;
   FakeModel model_;
   const device::Manifest manifest_;
   std::atomic<std::uint64_t> unseeded_{0};

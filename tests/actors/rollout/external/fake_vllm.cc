@@ -15,6 +15,7 @@
 //   break-update    the transfer of weights breaks off in the middle, with 500
 //   die-in-update   the process ends in the middle of a transfer
 //   stall-update    the transfer is never answered
+//   late-answers    all answers wait (LateAnswers in fake_server.h)
 //   no-pause        a pause is answered with 500
 //   stale-update    an update is answered as done, and the weights stay as they are
 //   wrong-update    … and the weights are others
@@ -147,14 +148,16 @@ class FakeVllm {
                         .logprob = faults_.now("logprob"),
                         .label = faults_.now("foreign-label")};
     return HttpLater{.start = [this, request, broken](auto respond) {
-      const auto why = model_.generate(request, [=](const auto& completions) {
-        respond(generated(request, completions, broken));
+      const auto why = model_.generate(request, [=, this](const auto& completions) {
+        if (!faults_.is("late-answers")) return respond(generated(request, completions, broken));
+        late_.hold([=] { respond(generated(request, completions, broken)); });
       });
       if (why) respond(refusal(400, *why));
     }};
   }
 
-  HttpAnswer metrics() const {
+  HttpAnswer metrics() {
+    late_.figures_asked();
     const TokenCounts tokens = model_.tokens();
     const auto line = [](const std::string& name, std::uint64_t value) {
       return name + "{engine=\"0\",model_name=\"tandem\"} " + std::to_string(value) + ".0\n";
@@ -360,6 +363,7 @@ class FakeVllm {
 
   const FakeOptions options_;
   Faults faults_;
+  LateAnswers late_;
   const bool dev_;
   FakeModel model_;
   const device::Manifest manifest_;

@@ -313,7 +313,7 @@ TEST_P(EngineConformance, AnEvaluationOfTheVersionBeforeMayComeWhileItIsReplaced
 }
 
 TEST_P(EngineConformance, CountsTokensBeforeTheirCompletionsAreWhole) {
-  Served served(GetParam(), {GetParam().max_num_seqs, "1"});
+  Served served(GetParam(), {GetParam().max_num_seqs, "1", "--fault", "late-answers"});
   served.submit_all();
   bool early = false;
   served.run_until([&] {
