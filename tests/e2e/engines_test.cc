@@ -124,7 +124,7 @@ TEST_P(Engines, AServerThatRunsAlreadyIsDrivenAndLeftAlone) {
   expect_right(home, result);
   EXPECT_FALSE(process.ended());
 
-  // What else is said of it.
+  // `tandem doctor` describes this server, and a job of another engine refuses it by name.
   const std::string at = "http://127.0.0.1:" + port;
   const Finished found = home.run({"doctor", "--engine", at});
   EXPECT_EQ(found.code, 0) << found.text();

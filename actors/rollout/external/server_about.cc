@@ -66,9 +66,8 @@ std::optional<Error> unmet_need(const ServerAbout& about, const ServerNeeds& nee
   const auto unmet = [](std::string message, std::string help) {
     return Error{ErrorCode::kInvalid, std::move(message), "", std::move(help)};
   };
-  const bool known =
-      about.owner == spelling(EngineName::kVllm) || about.owner == spelling(EngineName::kSglang);
-  if (known && about.owner != spelling(needs.engine))
+  const auto engine = spelt<EngineName>(about.owner);
+  if (engine && *engine != needs.engine)
     return unmet("its server is one of " + about.owner,
                  "use `rollout.name: " + about.owner + "`, or name another server");
   const Dialect& dialect = dialect_of(needs.engine);
@@ -80,7 +79,7 @@ std::optional<Error> unmet_need(const ServerAbout& about, const ServerNeeds& nee
                      std::to_string(wanted) + ", or lower data.max_response_length");
   const std::string_view backend = dialect.weight_backend(needs.transfer);
   if (!backend.empty() && !about.weight_backend.empty() && about.weight_backend != backend)
-    return unmet("its weights come by the backend " + about.weight_backend + ", and the job's by " +
+    return unmet("it was started for weights by the backend " + about.weight_backend + ", not " +
                      std::string(backend),
                  R"(start it with --weight-transfer-config '{"backend":")" + std::string(backend) +
                      R"("}')");

@@ -22,7 +22,7 @@
 
 namespace tandem::rollout {
 
-// What the server is told about where to take a version from; each way has its own fields.
+// Where a server finds a version. Each way of transfer uses the fields that name it.
 struct OfferedWeights {
   link::Endpoint feed = {};           // tcp: where a TensorFeed serves the version
   std::string feed_token = {};        // and the word that it asks for

@@ -355,7 +355,7 @@ TEST_P(EngineConformance, WhatIsCancelledIsNotHeard_EV1) {
 constexpr const char* kAnswerFaults[] = {"error",   "garbage",       "other-answer",
                                          "logprob", "foreign-label", "stall"};
 
-// What every kind of server may do.
+// Faults that any kind of server may have.
 class Faulty : public ::testing::TestWithParam<Peer> {};
 INSTANTIATE_TEST_SUITE_P(Peers, Faulty, ::testing::ValuesIn(kPeers), kPeerName);
 
