@@ -115,6 +115,17 @@ constexpr AlertRule kAlertRules[] = {
      .lasts = minutes(1),
      .summary = "The newest {value} steps of {job} had no finite gradient and changed nothing.",
      .advice = "tandem events -j {job}; docs/guides/failures.md, A gradient that is not finite"},
+    // Far above what rounding in bf16 and a few steps of staleness make of it (0.02 were seen).
+    {.name = "TandemLogprobsDiffer",
+     .severity = kWarning,
+     .figure = {.family = "tandem_logprob_diff_mean", .mean_over = minutes(10)},
+     .threshold = 0.2,
+     .steps_min = kAlertStepsMin,
+     .lasts = minutes(5),
+     .summary = "The log-probabilities of {job} differ by {value} nats on average between its "
+                "engines and its learner.",
+     .advice = "tandem metrics {job} --keys tandem/logprob_diff/mean; algorithm.rollout_is: token "
+               "corrects for it; docs/guides/engines.md, What servers compute otherwise"},
     // Longer than the minute for which an actor that works again still counts as one that dies.
     {.name = "TandemCrashLoop",
      .severity = kCritical,

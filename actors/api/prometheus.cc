@@ -343,6 +343,9 @@ void add_last_steps(PrometheusText& text, const ExchangeReports& reports) {
   figures({"tandem_logprob_diff_max", "gauge",
            "Largest log-probability difference of engine and learner at staleness 0, nats."},
           &messages::StepFigures::logprob_diff_max_at_staleness_0);
+  figures({"tandem_logprob_diff_mean", "gauge",
+           "Mean absolute log-probability difference of engine and learner, nats."},
+          &messages::StepFigures::logprob_diff_mean);
 }
 
 // Series of the cluster itself are there whatever its state, so that 0 can be told from unknown.

@@ -54,6 +54,7 @@ messages::StepFigures figures_of_step(const RunView& view, const messages::StepR
                                 .lr = report.lr,
                                 .ppo_kl = report.ppo_kl,
                                 .entropy = report.entropy,
+                                .logprob_diff_mean = report.logprob_diff_mean,
                                 .rollout_idle_fraction = rollout_idle_fraction(view),
                                 .oldest_sample_age_steps = oldest_sample_age(view.facts.flow),
                                 .skipped_in_row = report.skipped_in_row};

@@ -442,9 +442,12 @@ const Section kSections[] = {
      },
      [](const J& j) { return j.warm_start && j.warm_start->until; }},
     {"rollout", "The engines that generate and how they sample."},
+    {"rollout.engine_kwargs",
+     "Further settings of each kind of server; those of `rollout.name` are used."},
     {"rollout.engine", "The servers of an engine that has its own, as `rollout.name: vllm`."},
     {"eval", "How `data.val_files` are evaluated; `learner.test_freq` says how often."},
     {"reward", "What scores a completion."},
+    {"reward.judge", "How the language model of type `judge` is asked, and its words are read."},
     {"reward.limits", "What the program of type `command` or `python` may take; null: no limit."},
     {"reward.parts",
      "Several verifiers, whose sum is the reward: `reward: [{ name: right, type: math, weight: 2 "

@@ -163,7 +163,7 @@ struct AutoscaleSpec {
 struct RolloutPoolSpec {
   double cpus_per_actor = 0.5;         // reserved
   std::int64_t threads_per_actor = 1;  // used
-  double gpus_per_actor = 0;           // a share of one GPU, or 1; 0: it runs on the CPU
+  double gpus_per_actor = 0;           // a share of one, or whole ones; 0: it runs on the CPU
   PoolStrategy strategy = PoolStrategy::kPack;
   // Its end from outside is no failure: it drains and another one takes its place.
   bool preemptible = false;

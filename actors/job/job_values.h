@@ -59,6 +59,13 @@ constexpr auto enum_names(TrackerName) {
   return enum_name_rows<TrackerName>({{kTensorboard, "tensorboard"}, {kWandb, "wandb"}});
 }
 
+// load_format: what a server of an engine has before the first version of the weights comes.
+enum class LoadFormat { kDummy, kAuto };
+constexpr auto enum_names(LoadFormat) {
+  using enum LoadFormat;
+  return enum_name_rows<LoadFormat>({{kDummy, "dummy"}, {kAuto, "auto"}});
+}
+
 // record: what a run keeps of its training besides checkpoints.
 enum class Recording { kNone, kReplay };
 constexpr auto enum_names(Recording) {

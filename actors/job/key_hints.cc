@@ -60,7 +60,7 @@ constexpr std::string_view kOutput =
     "each run has a folder of its own below TANDEM_HOME/runs, with its metrics and checkpoints";
 
 // Keys of other systems, in groups by system. `ours` may also be a key that refuses most values in
-// this version, such as rollout.tensor_model_parallel_size: the user then reads why.
+// this version, such as actors.NAME.gpus_per_actor: the user then reads why.
 constexpr std::string_view kVerlFunction =
     "verl's custom_reward_function is `reward: { type: python, function: FILE.py:NAME }` here, "
     "with "
@@ -255,6 +255,8 @@ constexpr ForeignKey kForeign[] = {
     {"OpenRLHF", "max_ckpt_num", "learner.max_ckpt_to_keep"},
     {"OpenRLHF", "train.async_queue_size", "async.lookahead"},
     {"OpenRLHF", "async_queue_size", "async.lookahead"},
+    {"TRL", "use_vllm", "rollout.name"},
+    {"TRL", "vllm_mode", "rollout.engine.url"},
     {"TRL", "model_name_or_path", "model.path"},
     {"TRL", "max_prompt_length", "data.max_prompt_length"},
     {"open-r1", "system_prompt", "data.system_prompt"},
@@ -368,9 +370,6 @@ constexpr std::string_view kNoLogger =
 constexpr std::string_view kNoSharding =
     "this is not in this version: the learner is Tandem's own, and `learner.ranks` splits each "
     "batch over processes";
-constexpr std::string_view kNoServer =
-    "other engines are not in this version: `rollout.name: native` generates, and section "
-    "`rollout` has vLLM's names";
 constexpr std::string_view kNoCritic =
     "a critic is not in this version: `algorithm.adv_estimator` names the estimators that need "
     "none";
@@ -387,10 +386,8 @@ constexpr AbsentThing kAbsent[] = {
     {"swanlab", kNoLogger},        {"mlflow", kNoLogger},        {"use_tensorboard", kNoLogger},
     {"project_name", kNoLogger},   {"deepspeed", kNoSharding},   {"fsdp", kNoSharding},
     {"fsdp_config", kNoSharding},  {"megatron", kNoSharding},    {"zero_stage", kNoSharding},
-    {"accelerate", kNoSharding},   {"vllm", kNoServer},          {"use_vllm", kNoServer},
-    {"vllm_mode", kNoServer},      {"sglang", kNoServer},        {"tensorrt_llm", kNoServer},
-    {"critic", kNoCritic},         {"value_model", kNoCritic},   {"multi_turn", kNoTurns},
-    {"tools", kNoTurns},           {"environment", kNoTurns},
+    {"accelerate", kNoSharding},   {"critic", kNoCritic},        {"value_model", kNoCritic},
+    {"multi_turn", kNoTurns},      {"tools", kNoTurns},          {"environment", kNoTurns},
 };
 
 // Names that are no other system's and are often tried, where no rule below finds what they mean.

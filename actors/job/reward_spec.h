@@ -3,6 +3,7 @@
 // each key.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -10,8 +11,10 @@
 #include <string>
 #include <vector>
 
+#include "actors/job/actor_spec.h"
 #include "actors/job/job_values.h"
 #include "actors/job/placed_name.h"
+#include "actors/reward/judge_reward.h"
 #include "actors/reward/payment.h"
 
 namespace tandem::job {
@@ -23,6 +26,16 @@ struct RewardLimitsSpec {
   std::optional<std::int64_t> file_size_megabytes = 4096;
   std::optional<double> cpu_seconds_per_line = 600;
   std::optional<std::int64_t> memory_megabytes = 16384;
+};
+
+// How the judge of reward.type judge is asked (actors/reward/judge_form.h).
+struct JudgeSpec {
+  std::optional<std::string> model, system, prompt;
+  std::optional<std::string> pattern;  // null: reward::usual_pattern()
+  std::array<double, 2> range{0, 10};
+  std::int64_t max_tokens = 512;
+  double temperature = 0;
+  JsonObject extra_body;
 };
 
 // How a completion is scored by one verifier, and how its score becomes a reward. An attempt that
@@ -37,9 +50,11 @@ struct RewardPartSpec : reward::Payment {
   PythonSignature signature = PythonSignature::kAuto;
   PlacedName python{"python3"};  // the interpreter
   double start_timeout_s = 120;
-  std::optional<std::string> url;                 // set exactly when type is http
+  std::optional<std::string> url;                 // set exactly when type is http or judge
   std::map<std::string, std::string> header_env;  // header -> the variable that has its value
   std::int64_t batch_size = 16;                   // completions of one call of python or http
+  std::int64_t concurrency = 4;                   // calls of http or judge at once
+  JudgeSpec judge;
   double timeout_s = 10;
   std::int64_t retries = 2;
   // Environment variables of the program, beside those that CE-1 passes on.
@@ -58,6 +73,7 @@ struct RewardPartSpec : reward::Payment {
 };
 
 SandboxMode sandbox_of(const RewardPartSpec& reward);
+reward::JudgeReward judge_of(const RewardPartSpec& reward);
 
 // The reward of a job. With parts its own verifier is not used, and its payment is that of the sum.
 struct RewardSpec : RewardPartSpec {

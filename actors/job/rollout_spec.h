@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "actors/job/actor_spec.h"
 #include "actors/job/job_values.h"
 #include "actors/job/placed_name.h"
 #include "actors/rollout/engine_config.h"
@@ -31,6 +32,15 @@ struct EngineServerSpec {
   std::optional<std::filesystem::path> weights_dir;
 };
 
+// How a server is started.
+struct EngineShapeSpec {
+  std::int64_t tensor_model_parallel_size = 1, data_parallel_size = 1;
+  std::optional<std::string> quantization;
+  bool enforce_eager = false;
+  LoadFormat load_format = LoadFormat::kDummy;
+  JsonObject vllm, sglang, tensorrt_llm;  // engine_kwargs: further settings, by its own names
+};
+
 // The rollout actors and their engine.
 struct RolloutSpec {
   EngineName name = EngineName::kNative;
@@ -40,11 +50,18 @@ struct RolloutSpec {
   std::int64_t n = 8;  // trajectories per group
   rollout::SamplingParams sampling;
   rollout::EngineArgs args;
-  std::int64_t tensor_model_parallel_size = 1;
+  EngineShapeSpec shape;  // of any but the native one
   // The share of a GPU's memory that each engine may take; on a CPU, the share of the memory that
   // the node offers for all rollouts together.
   double gpu_memory_utilization = 0.5;
 };
+
+// The engine_kwargs of its engine.
+inline const JsonObject& kwargs_of(const RolloutSpec& rollout) {
+  if (rollout.name == EngineName::kSglang) return rollout.shape.sglang;
+  if (rollout.name == EngineName::kTensorrtLlm) return rollout.shape.tensorrt_llm;
+  return rollout.shape.vllm;
+}
 
 // How the validation prompts are completed.
 struct EvalSpec {

@@ -51,10 +51,11 @@ Finding examine_logprobs(const rollout::ServerAbout& about) {
     finding.detail = "from before temperature and filters";
   if (about.processed_logprobs.value_or(false)) return finding;
   finding.health = Health::kWarning;
-  finding.help = about.owner == spelling(EngineName::kSglang)
-                     ? "a job needs rollout.temperature 1"
-                     : "a job needs rollout.temperature 1 and no filters, or start it with "
-                       "--logprobs-mode processed_logprobs and VLLM_SERVER_DEV_MODE=1";
+  finding.help = "a job needs rollout.temperature 1";
+  if (about.owner != spelling(EngineName::kSglang)) finding.help += " and no filters";
+  if (about.owner == spelling(EngineName::kVllm))
+    finding.help +=
+        ", or start it with --logprobs-mode processed_logprobs and VLLM_SERVER_DEV_MODE=1";
   return finding;
 }
 
@@ -77,7 +78,10 @@ Result<std::vector<Finding>> examine_engine(const std::string& text) {
   const auto name = spelt<EngineName>(about->owner);
   if (!name || *name == EngineName::kNative) {
     findings.front().health = Health::kBad;
-    findings.front().help = "Tandem drives servers of vLLM and SGLang";
+    findings.front().help =
+        "Tandem drives servers of vLLM, SGLang and TensorRT-LLM; others with OpenAI's routes can "
+        "judge "
+        "(reward.type: judge) and be evaluated (tandem eval --url)";
     return findings;
   }
   const auto health = get("/health");

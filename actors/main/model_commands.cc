@@ -25,6 +25,7 @@
 #include "actors/model/checkpoint.h"
 #include "actors/model/weights.h"
 #include "actors/reward/make_verifier.h"
+#include "actors/rollout/answers.h"
 #include "actors/rollout/native_engine.h"
 #include "runtime/base/json.h"
 #include "runtime/base/log.h"
@@ -77,6 +78,24 @@ struct Said {
   std::vector<std::int32_t> unservable;  // prompts that are too long or cannot be encoded
 };
 
+// Adds completions of the records.
+void add_completions(Said& said, std::vector<messages::EvaluationText> texts,
+                     const std::vector<job::Record>& records, const std::string& answer_key) {
+  for (messages::EvaluationText& text : texts) {
+    const job::Record& record = records[static_cast<std::size_t>(text.index)];
+    auto data = parse_json(record.json);
+    const nlohmann::json* const answer = find_path(data, answer_key);
+    said.completions.push_back({text.index, text.sample});
+    said.items.push_back({.prompt = record.prompt,
+                          .completion = std::move(text.text),
+                          .answer = answer ? *answer : nlohmann::json(),
+                          .data = std::move(data),
+                          .data_source = record.data_source.value_or(""),
+                          .truncated = text.truncated,
+                          .special_text = std::move(text.special_text)});
+  }
+}
+
 Result<Said> say_all(rollout::NativeEngine& engine, const exchange::EvaluationPlan& plan,
                      const std::vector<job::Record>& records, const std::string& answer_key) {
   messages::Evaluate work{
@@ -92,20 +111,28 @@ Result<Said> say_all(rollout::NativeEngine& engine, const exchange::EvaluationPl
     auto* done = std::get_if<rollout::EvaluationDone>(&event);
     if (!done) continue;
     said.unservable = std::move(done->unservable);
-    for (messages::EvaluationText& text : done->completions) {
-      const job::Record& record = records[static_cast<std::size_t>(text.index)];
-      auto data = parse_json(record.json);
-      const nlohmann::json* const answer = find_path(data, answer_key);
-      said.completions.push_back({text.index, text.sample});
-      said.items.push_back({.prompt = record.prompt,
-                            .completion = std::move(text.text),
-                            .answer = answer ? *answer : nlohmann::json(),
-                            .data = std::move(data),
-                            .data_source = record.data_source.value_or(""),
-                            .truncated = text.truncated,
-                            .special_text = std::move(text.special_text)});
-    }
+    add_completions(said, std::move(done->completions), records, answer_key);
   }
+  return said;
+}
+
+// The same by a server that has the model.
+Result<Said> ask_all(const CompletionServer& server, const model::Tokenizer& tokenizer,
+                     const rollout::EngineConfig& config, const exchange::EvaluationPlan& plan,
+                     const std::vector<job::Record>& records, const std::string& answer_key) {
+  Said said;
+  std::vector<PromptTokens> prompts;
+  for (std::int32_t i = 0; i < plan.prompts; ++i) {
+    auto encoded =
+        rollout::encode_prompt(records[static_cast<std::size_t>(i)].prompt, tokenizer, config);
+    if (auto* tokens = std::get_if<std::vector<std::int32_t>>(&encoded))
+      prompts.push_back({i, std::move(*tokens)});
+    else
+      said.unservable.push_back(i);
+  }
+  auto texts = completions_from(server, plan, config, prompts);
+  if (!texts) return texts.error();
+  add_completions(said, *std::move(texts), records, answer_key);
   return said;
 }
 
@@ -268,12 +295,20 @@ int evaluate(const EvalCommand& command, const cli::Console& console) {
   auto verifier = verifier_of(spec, io);
   if (!verifier) return console.complain(verifier.error());
   // The share of 8 GiB that the job gives its rollouts is for the pages, whatever the machine has.
-  rollout::EngineConfig config = engine_config(spec, std::uint64_t{8} << 30);
-  auto engine = load_engine(command.model, config, dtype_of(spec.model));
-  if (!engine) return console.complain(engine.error());
-
+  const rollout::EngineConfig config = engine_config(spec, std::uint64_t{8} << 30);
   const exchange::EvaluationPlan plan = evaluation_plan(spec, *records);
-  auto said = say_all(**engine, plan, *records, spec.data.answer_key);
+  const auto complete = [&]() -> Result<Said> {
+    const std::string& answer_key = spec.data.answer_key;
+    if (!command.server.url.empty()) {
+      const auto info = model::load_model_info(command.model);
+      if (!info) return info.error();
+      return ask_all(command.server, info->tokenizer, config, plan, *records, answer_key);
+    }
+    auto engine = load_engine(command.model, config, dtype_of(spec.model));
+    if (!engine) return engine.error();
+    return say_all(**engine, plan, *records, answer_key);
+  };
+  auto said = complete();
   if (!said) return console.complain(said.error());
   const auto scores = judge_all(std::move(*verifier), said->items);
   if (!scores) return console.complain(scores.error());
@@ -317,7 +352,8 @@ cli::VerbHelp EvalCommand::help() {
   return {.name = "eval",
           .group = cli::VerbGroup::kModels,
           .description = "Mean reward of a model over a job's validation files",
-          .examples = {"tandem eval MODEL_DIR configs/arithmetic.yaml"}};
+          .examples = {"tandem eval MODEL_DIR configs/arithmetic.yaml",
+                       "tandem eval MODEL_DIR job.yaml --url http://127.0.0.1:8080"}};
 }
 
 void EvalCommand::options(cli::Options& options) {
@@ -325,6 +361,15 @@ void EvalCommand::options(cli::Options& options) {
   options.add("JOB.yaml", job, "Its data, sampling limits, reward and model.dtype are used")
       .required();
   add_sets(options, sets);
+  options
+      .add("--url", server.url,
+           "The server that has the model and completes the prompts, by OpenAI's /v1/completions: "
+           "vLLM, SGLang, llama.cpp; MODEL_DIR has its tokenizer")
+      .value("URL");
+  options.add("--served-model", server.model, "The server's name of the model").value("NAME");
+  options.add("--concurrency", server.concurrency, "Requests to the server at once; 8")
+      .value("N")
+      .between(1, 1024);
   using enum cli::OutputForm;
   add_output(options, output, {kTable, kJson, kJsonl, kYaml});
 }

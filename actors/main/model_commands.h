@@ -1,6 +1,6 @@
 // `tandem generate` and `tandem eval`: a model directory and one engine in this process, without a
-// controller, a job or a run directory. Both compute on the CPU. The result is printed to the
-// console's output.
+// controller, a job or a run directory. Both compute on the CPU, but `tandem eval --url` asks a
+// server. The result is printed to the console's output.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 
 #include "actors/cli/kinds.h"
 #include "actors/cli/verb.h"
+#include "actors/main/served_completions.h"
 
 namespace tandem::app {
 
@@ -39,6 +40,7 @@ struct EvalCommand {
   std::filesystem::path model;
   std::filesystem::path job;
   std::vector<std::string> sets;
+  CompletionServer server;  // its url is empty: the model is computed here
   cli::OutputForm output = cli::OutputForm::kTable;
 };
 

@@ -125,6 +125,7 @@ struct StepFigures {
   std::optional<double> ppo_kl, entropy;  // empty where no token counts in the loss
   // Empty where no trajectory of the batch is entirely of this step's version.
   std::optional<double> logprob_diff_max_at_staleness_0;
+  double logprob_diff_mean = 0;      // as StepReport's
   double rollout_idle_fraction = 0;  // 0…1, over the whole run of all rollouts
   // How many versions the oldest sample that waits for training is behind the newest commit.
   std::int64_t oldest_sample_age_steps = 0;

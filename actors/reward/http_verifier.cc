@@ -8,7 +8,6 @@
 #include <optional>
 #include <utility>
 
-#include "actors/reward/reward_answer.h"
 #include "runtime/base/text.h"
 #include "runtime/http/http_client.h"
 #include "runtime/node/last_lines.h"
@@ -21,45 +20,46 @@ using nlohmann::json;
 
 constexpr std::size_t kBodyBytesShown = 200;  // the most that a reason quotes of a response
 
-template <class Items>
-std::string body_of(const Items& items) {
+std::string openrlhf_body(HttpForm::Items items) {
   json query = json::array(), prompts = json::array(), labels = json::array();
-  for (const auto& attempt : items) {
-    query.push_back(attempt.item.prompt + attempt.item.completion);
-    prompts.push_back(attempt.item.prompt);
-    labels.push_back(attempt.item.answer);
+  for (const ScoreItem* item : items) {
+    query.push_back(item->prompt + item->completion);
+    prompts.push_back(item->prompt);
+    labels.push_back(item->answer);
   }
   return dump_json({{"query", query}, {"prompts", prompts}, {"labels", labels}});
 }
 
-std::string shown_body(const std::string& body) {
-  return ": " + node::one_line(body, kBodyBytesShown);
-}
-
-// The rewards of a response, each with its part of extra_logs, as lines of a reward program; or the
-// reason for which there are none.
-std::variant<std::vector<std::string>, std::string> lines_of(const std::string& body,
-                                                             std::size_t count) {
+// The rewards, each with its part of extra_logs.
+Result<std::vector<RewardAnswer>> openrlhf_answers(const std::string& body, std::size_t count) {
+  const auto fault = [](std::string what) { return Error{ErrorCode::kInvalid, std::move(what)}; };
   const json answer = parse_with_infinities(body);
-  if (answer.is_discarded()) return "the server did not answer with JSON" + shown_body(body);
+  if (answer.is_discarded()) return fault("the server did not answer with JSON" + shown_body(body));
   const json rewards = answer.is_object() ? answer.value("rewards", json()) : json();
-  if (!rewards.is_array()) return "the server's answer lacks a list `rewards`" + shown_body(body);
+  if (!rewards.is_array())
+    return fault("the server's answer lacks a list `rewards`" + shown_body(body));
   if (rewards.size() != count)
-    return "the server gave " + std::to_string(rewards.size()) + " rewards for " +
-           std::to_string(count) + " completions";
+    return fault("the server gave " + std::to_string(rewards.size()) + " rewards for " +
+                 std::to_string(count) + " completions");
   const json logs = answer.value("extra_logs", json());
-  std::vector<std::string> lines;
+  std::vector<RewardAnswer> answers;
   for (std::size_t i = 0; i < count; ++i) {
     json line{{"id", 0}, {"score", rewards[i]}};
     if (logs.is_object())
       for (const auto& [key, values] : logs.items())
         if (values.is_array() && values.size() == count) line["extra"][key] = values[i];
-    lines.push_back(dump_json(line));
+    answers.push_back(read_reward_answer(dump_json(line)).value());
   }
-  return lines;
+  return answers;
 }
 
 }  // namespace
+
+HttpForm openrlhf_form() { return {.body = openrlhf_body, .answers = openrlhf_answers}; }
+
+std::string shown_body(const std::string& body) {
+  return ": " + node::one_line(body, kBodyBytesShown);
+}
 
 std::optional<Error> url_fault(const std::string& url) {
   const auto parsed = http::parse_url(url);
@@ -88,8 +88,11 @@ Result<HttpPost> http_post_to(const HttpReward& reward, Duration timeout) {
   });
 }
 
-HttpVerifier::HttpVerifier(Config config, HttpPost post)
-    : config_(std::move(config)), post_(std::move(post)), pause_(config_.pause_min) {}
+HttpVerifier::HttpVerifier(Config config, HttpForm form, HttpPost post)
+    : config_(std::move(config)),
+      form_(std::move(form)),
+      post_(std::move(post)),
+      pause_(config_.pause_min) {}
 
 void HttpVerifier::score(actor::Context& cx, ScoreItem item, Done done) {
   waiting_.push_back({.item = std::move(item), .done = std::move(done)});
@@ -101,7 +104,7 @@ void HttpVerifier::score(actor::Context& cx, ScoreItem item, Done done) {
 }
 
 void HttpVerifier::pump(actor::Context& cx) {
-  while (!pausing_ && !waiting_.empty() && calls_ < kHttpCalls) send(cx);
+  while (!pausing_ && !waiting_.empty() && calls_ < config_.concurrency) send(cx);
 }
 
 void HttpVerifier::send(actor::Context& cx) {
@@ -111,8 +114,15 @@ void HttpVerifier::send(actor::Context& cx) {
     batch->push_back(std::move(waiting_.front()));
     waiting_.pop_front();
   }
+  std::vector<const ScoreItem*> items;
+  for (const Attempt& attempt : *batch) items.push_back(&attempt.item);
+  auto body = form_.body(items);
+  if (!body) {
+    for (Attempt& attempt : *batch) attempt.done(cx, messages::ScoreFailed{body.error().message});
+    return;
+  }
   ++calls_;
-  post_(body_of(*batch),
+  post_(*std::move(body),
         [this, batch, post = cx.turn_poster()](Result<http::HttpResponse> response) {
           post([this, batch, response = std::move(response)](actor::Context& later) {
             --calls_;
@@ -133,18 +143,17 @@ void HttpVerifier::answered(actor::Context& cx, Batch batch,
     return failed(
         cx, std::move(batch), TroubleKind::kReported,
         "the server answered " + std::to_string(response->status) + shown_body(response->body));
-  const auto lines = lines_of(response->body, batch.size());
-  if (const auto* why = std::get_if<std::string>(&lines))
-    return failed(cx, std::move(batch), TroubleKind::kGarbage, *why);
+  const auto answers = form_.answers(response->body, batch.size());
+  if (!answers) return failed(cx, std::move(batch), TroubleKind::kGarbage, answers.error().message);
+  CHECK(answers->size() == batch.size());
   pause_ = config_.pause_min;
   for (std::size_t i = 0; i < batch.size(); ++i) {
-    const auto answer = read_reward_answer(std::get<std::vector<std::string>>(lines)[i]);
-    CHECK(answer);
-    if (const auto* score = std::get_if<double>(&answer->score))
-      batch[i].done(
-          cx, messages::Scored{.value = *score, .vote = answer->vote, .extra = answer->extra});
+    const RewardAnswer& answer = (*answers)[i];
+    if (const auto* score = std::get_if<double>(&answer.score))
+      batch[i].done(cx,
+                    messages::Scored{.value = *score, .vote = answer.vote, .extra = answer.extra});
     else
-      charge(cx, std::move(batch[i]), std::get<std::string>(answer->score));
+      charge(cx, std::move(batch[i]), std::get<std::string>(answer.score));
   }
 }
 

@@ -1,15 +1,12 @@
 // Three verifiers are functions of the completion and the answer and judge at once; the others ask
-// a program (command_verifier.h) or a server (http_verifier.h). A regular expression runs in PCRE2
-// with a limit on its steps: a search that backtracks without end fails the completion, and does
-// not stop the actor.
+// a program (command_verifier.h) or a server (http_verifier.h).
 #include "actors/reward/make_verifier.h"
-
-#define PCRE2_CODE_UNIT_WIDTH 8
-#include <pcre2.h>
 
 #include "actors/reward/code_verifier.h"
 #include "actors/reward/command_verifier.h"
+#include "actors/reward/pattern.h"
 #include "runtime/base/text.h"
+#include "runtime/http/http_client.h"
 #include "runtime/node/last_lines.h"
 
 namespace tandem::reward {
@@ -18,13 +15,6 @@ namespace {
 constexpr std::size_t kShownWordBytesMax = 200;  // per word of a command in the log
 // An import that fails does so again.
 constexpr int kPythonStartsUnanswered = 3;
-constexpr std::uint32_t kMatchSteps = 10'000'000;  // steps of one search; a longer one is a failure
-
-std::string trimmed(std::string_view text) {
-  const auto begin = text.find_first_not_of(" \t\r\n");
-  if (begin == std::string_view::npos) return {};
-  return std::string(text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1));
-}
 
 // A verifier that answers at once, by functions of the item.
 class DirectVerifier final : public Verifier {
@@ -63,75 +53,18 @@ std::string exact_text(const ScoreItem& item) {
   return trimmed(item.special_text.value_or(item.completion));
 }
 
-// A compiled expression with a limit on the steps of a search.
-class Pattern {
- public:
-  static Result<Pattern> compile(const std::string& text) {
-    int error = 0;
-    PCRE2_SIZE offset = 0;
-    Code code(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(),
-                            PCRE2_UTF | PCRE2_MATCH_INVALID_UTF, &error, &offset, nullptr),
-              &pcre2_code_free);
-    if (!code)
-      return Error{
-          ErrorCode::kInvalid,
-          "the pattern does not compile: " + describe(error) + " at byte " + std::to_string(offset),
-          "reward.pattern"};
-    Context limits(pcre2_match_context_create(nullptr), &pcre2_match_context_free);
-    pcre2_set_match_limit(limits.get(), kMatchSteps);
-    return Pattern(std::move(code), std::move(limits));
-  }
-
-  bool has_group() const { return groups_ > 0; }
-  messages::TrajectoryScore judge(const ScoreItem& item) const {
-    const Match match = search(item.completion);
-    if (match.code == PCRE2_ERROR_NOMATCH) return messages::Scored{0.0};
-    if (match.code < 0)
-      return messages::ScoreFailed{"the pattern could not be matched: " + describe(match.code)};
-    if (groups_ == 0) return messages::Scored{1.0};
-    const Result<std::string> answer = answer_text(item.answer);
-    if (!answer) return messages::ScoreFailed{answer.error().message};
-    messages::Scored scored{.value = match.group == *answer ? 1.0 : 0.0};
-    if (match.group) scored.vote = messages::vote_of(*match.group);
-    return scored;
-  }
-  std::optional<std::string> group_in(const ScoreItem& item) const {
-    return search(item.completion).group;
-  }
-
- private:
-  struct Match {
-    int code = 0;  // negative: there is none
-    // The first group, trimmed; an optional one may have taken no part in the match.
-    std::optional<std::string> group = {};
-  };
-  Match search(const std::string& completion) const {
-    const std::unique_ptr<pcre2_match_data, decltype(&pcre2_match_data_free)> match(
-        pcre2_match_data_create_from_pattern(code_.get(), nullptr), &pcre2_match_data_free);
-    Match found{pcre2_match(code_.get(), reinterpret_cast<PCRE2_SPTR>(completion.data()),
-                            completion.size(), 0, 0, match.get(), limits_.get())};
-    const PCRE2_SIZE* const at = pcre2_get_ovector_pointer(match.get());
-    if (found.code > 1 && at[2] != PCRE2_UNSET)
-      found.group = trimmed(std::string_view(completion).substr(at[2], at[3] - at[2]));
-    return found;
-  }
-  using Code = std::unique_ptr<pcre2_code, decltype(&pcre2_code_free)>;
-  using Context = std::unique_ptr<pcre2_match_context, decltype(&pcre2_match_context_free)>;
-
-  Pattern(Code code, Context limits) : code_(std::move(code)), limits_(std::move(limits)) {
-    pcre2_pattern_info(code_.get(), PCRE2_INFO_CAPTURECOUNT, &groups_);
-  }
-
-  static std::string describe(int error) {
-    std::array<PCRE2_UCHAR, 256> text{};
-    pcre2_get_error_message(error, text.data(), text.size());
-    return reinterpret_cast<const char*>(text.data());
-  }
-
-  Code code_;
-  Context limits_;
-  std::uint32_t groups_ = 0;
-};
+// 1 where the expression is found, and its first group, where it has one, is the answer; else 0.
+messages::TrajectoryScore judge_pattern(const Pattern& pattern, const ScoreItem& item) {
+  const Pattern::Match match = pattern.first(item.completion);
+  if (const auto fault = match.fault()) return messages::ScoreFailed{*fault};
+  if (!match.found()) return messages::Scored{0.0};
+  if (!pattern.has_group()) return messages::Scored{1.0};
+  const Result<std::string> answer = answer_text(item.answer);
+  if (!answer) return messages::ScoreFailed{answer.error().message};
+  messages::Scored scored{.value = match.group == *answer ? 1.0 : 0.0};
+  if (match.group) scored.vote = messages::vote_of(*match.group);
+  return scored;
+}
 
 std::string shown_word(const std::string& text) {
   return nlohmann::json(node::one_line(text, kShownWordBytesMax)).dump();
@@ -170,6 +103,10 @@ std::string describe(const VerifierConfig& config) {
       return type + " pattern=" + nlohmann::json(valid_utf8(config.pattern)).dump();
     case VerifierType::kHttp:
       return type + " url=" + shown_word(config.http.url) + describe_asking(config);
+    case VerifierType::kJudge:
+      return type + " url=" + shown_word(config.http.url) +
+             " model=" + shown_word(config.judge.model.value_or("the server's")) +
+             describe_asking(config);
     case VerifierType::kPython:
       return type + " function=" + shown_word(config.python.function) +
              " python=" + shown_word(config.python.interpreter) + describe_asking(config) +
@@ -233,6 +170,18 @@ std::unique_ptr<Verifier> program_verifier(CommandVerifier::Config program,
   return std::make_unique<CommandVerifier>(std::move(program), std::move(spawn));
 }
 
+Result<std::unique_ptr<Verifier>> asking_verifier(const VerifierConfig& config, HttpReward server,
+                                                  HttpForm form) {
+  auto post = http_post_to(server, config.timeout);
+  if (!post) return post.error();
+  return std::unique_ptr<Verifier>(
+      std::make_unique<HttpVerifier>(HttpVerifier::Config{.url = std::move(server.url),
+                                                          .batch_size = server.batch_size,
+                                                          .concurrency = server.concurrency,
+                                                          .retries = config.retries},
+                                     std::move(form), *std::move(post)));
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Verifier>> make_verifier(const VerifierConfig& config,
@@ -259,8 +208,9 @@ Result<std::unique_ptr<Verifier>> make_verifier(const VerifierConfig& config,
       Result<Pattern> pattern = Pattern::compile(config.pattern);
       if (!pattern) return pattern.error();
       auto shared = std::make_shared<const Pattern>(*std::move(pattern));
-      return direct([shared](const ScoreItem& item) { return shared->judge(item); },
-                    [shared](const ScoreItem& item) { return shared->group_in(item); });
+      return direct(
+          [shared](const ScoreItem& item) { return judge_pattern(*shared, item); },
+          [shared](const ScoreItem& item) { return shared->first(item.completion).group; });
     }
     case VerifierType::kCommand:
       if (config.program.argv.empty())
@@ -279,14 +229,15 @@ Result<std::unique_ptr<Verifier>> make_verifier(const VerifierConfig& config,
       CHECK(config.sandbox == sandbox::SandboxMode::kOff || config.program.sandbox);
       return make_code_verifier(config.code, config.program, config.python.interpreter,
                                 config.retries, config.threads);
-    case VerifierType::kHttp: {
-      auto post = http_post_to(config.http, config.timeout);
-      if (!post) return post.error();
-      return std::unique_ptr<Verifier>(
-          std::make_unique<HttpVerifier>(HttpVerifier::Config{.url = config.http.url,
-                                                              .batch_size = config.http.batch_size,
-                                                              .retries = config.retries},
-                                         *std::move(post)));
+    case VerifierType::kHttp:
+      return asking_verifier(config, config.http, openrlhf_form());
+    case VerifierType::kJudge: {
+      auto form = judge_form(config.judge);
+      if (!form) return form.error();
+      HttpReward server = config.http;
+      server.url = http::openai_url(server.url, "/chat/completions");
+      server.batch_size = 1;
+      return asking_verifier(config, std::move(server), *std::move(form));
     }
   }
   CHECK(false && "a verifier of no type");

@@ -9,6 +9,7 @@
 //   command  a program of the user's decides (command_verifier.h)
 //   python   a Python function of the user's decides (python_program.h)
 //   http     a server decides (http_verifier.h)
+//   judge    a language model behind a server grades the completion (judge_form.h)
 //   code     the completion's program is run against the record's tests (code_verifier.h)
 //
 // A job has one of these, or several whose sum is the reward (sum_verifier.h).
@@ -23,6 +24,7 @@
 
 #include "actors/reward/code_judge.h"
 #include "actors/reward/http_verifier.h"
+#include "actors/reward/judge_form.h"
 #include "actors/reward/math_answer.h"
 #include "actors/reward/python_program.h"
 #include "actors/reward/sum_verifier.h"
@@ -43,7 +45,8 @@ struct VerifierConfig {  // the reward.* keys of a job
   PercentReading percent = PercentReading::kWhole;  // of kMath
   node::ChildProgram program;  // set for kCommand; for kPython without its argv
   PythonReward python;         // set for kPython
-  HttpReward http;             // set for kHttp
+  HttpReward http;             // set for kHttp and kJudge, where a call has one item
+  JudgeReward judge;           // of kJudge
   CodeReward code;             // set for kCode, whose interpreter is that of `python`
   // Of kCommand, kPython and kCode. Where it is on, enter_sandboxes() (reward_sandbox.h) must have
   // been called: it sets program.sandbox.

@@ -7,7 +7,16 @@
 
 namespace tandem::reward {
 
-enum class VerifierType : std::uint8_t { kExact, kMath, kRegex, kCommand, kPython, kHttp, kCode };
+enum class VerifierType : std::uint8_t {
+  kExact,
+  kMath,
+  kRegex,
+  kCommand,
+  kPython,
+  kHttp,
+  kCode,
+  kJudge
+};
 constexpr auto enum_names(VerifierType) {
   using enum VerifierType;
   return enum_name_rows<VerifierType>({{kExact, "exact"},
@@ -16,7 +25,8 @@ constexpr auto enum_names(VerifierType) {
                                        {kCommand, "command"},
                                        {kPython, "python"},
                                        {kHttp, "http"},
-                                       {kCode, "code"}});
+                                       {kCode, "code"},
+                                       {kJudge, "judge"}});
 }
 
 }  // namespace tandem::reward

@@ -36,23 +36,29 @@ std::vector<EngineEvent> Answers::take() {
   return std::exchange(events_, {});
 }
 
+std::variant<std::vector<std::int32_t>, Unencoded> encode_prompt(const std::string& text,
+                                                                 const model::Tokenizer& tokenizer,
+                                                                 const EngineConfig& config) {
+  using enum messages::UnservableReason;
+  Result<std::vector<std::int32_t>> prompt = tokenizer.encode_prompt(text);
+  if (!prompt) return Unencoded{kCannotEncode, prompt.error().message};
+  if (prompt->empty()) return Unencoded{kCannotEncode, "the prompt has no tokens"};
+  truncate(*prompt, config.max_prompt_length, config.truncation);
+  if (std::ssize(*prompt) > config.max_prompt_length)
+    return Unencoded{kPromptTooLong, "the prompt has " + std::to_string(prompt->size()) +
+                                         " tokens, max_prompt_length is " +
+                                         std::to_string(config.max_prompt_length)};
+  return *std::move(prompt);
+}
+
 bool encode_prompt(Request& request, const model::Tokenizer& tokenizer, const EngineConfig& config,
                    Answers& answers) {
-  using enum messages::UnservableReason;
-  Result<std::vector<std::int32_t>> prompt = tokenizer.encode_prompt(request.prompt);
-  if (!prompt || prompt->empty()) {
-    answers.refuse(request, kCannotEncode,
-                   prompt ? "the prompt has no tokens" : prompt.error().message);
+  auto prompt = encode_prompt(request.prompt, tokenizer, config);
+  if (const auto* why = std::get_if<Unencoded>(&prompt)) {
+    answers.refuse(request, why->reason, why->message);
     return false;
   }
-  truncate(*prompt, config.max_prompt_length, config.truncation);
-  if (std::ssize(*prompt) > config.max_prompt_length) {
-    answers.refuse(request, kPromptTooLong,
-                   "the prompt has " + std::to_string(prompt->size()) +
-                       " tokens, max_prompt_length is " + std::to_string(config.max_prompt_length));
-    return false;
-  }
-  request.prompt_tokens = std::move(*prompt);
+  request.prompt_tokens = std::get<std::vector<std::int32_t>>(std::move(prompt));
   return true;
 }
 

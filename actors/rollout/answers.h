@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "actors/model/tokenizer.h"
@@ -38,6 +39,15 @@ class Answers {
   std::vector<EngineEvent> events_;
   std::optional<Error> failure_;
 };
+
+// The tokens of a prompt, shortened as `config` says; or why it cannot be generated.
+struct Unencoded {
+  messages::UnservableReason reason;
+  std::string message;
+};
+std::variant<std::vector<std::int32_t>, Unencoded> encode_prompt(const std::string& text,
+                                                                 const model::Tokenizer& tokenizer,
+                                                                 const EngineConfig& config);
 
 // Sets the request's prompt_tokens, shortened as `config` says; or answers that the request cannot
 // be generated, and returns false.

@@ -11,13 +11,15 @@
 namespace tandem::rollout {
 
 enum class EngineName : std::uint8_t {
-  kNative,  // in the rollout's own process (native_engine.h)
-  kVllm,    // a server of vLLM (external/served_engine.h)
-  kSglang,  // a server of SGLang
+  kNative,       // in the rollout's own process (native_engine.h)
+  kVllm,         // a server of vLLM (external/served_engine.h)
+  kSglang,       // a server of SGLang
+  kTensorrtLlm,  // TensorRT-LLM, in a server of ours (external/tandem_trtllm.py)
 };
 constexpr auto enum_names(EngineName) {
   using enum EngineName;
-  return enum_name_rows<EngineName>({{kNative, "native"}, {kVllm, "vllm"}, {kSglang, "sglang"}});
+  return enum_name_rows<EngineName>(
+      {{kNative, "native"}, {kVllm, "vllm"}, {kSglang, "sglang"}, {kTensorrtLlm, "tensorrt_llm"}});
 }
 
 // How a version goes from a rollout to its server.
@@ -35,7 +37,8 @@ constexpr auto enum_names(WeightTransfer) {
 
 inline constexpr std::array kVllmTransfers{WeightTransfer::kTcp, WeightTransfer::kDisk,
                                            WeightTransfer::kNccl};
-inline constexpr std::array kSglangTransfers{WeightTransfer::kDisk};
+inline constexpr std::array kSglangTransfers{WeightTransfer::kDisk, WeightTransfer::kNccl};
+inline constexpr std::array kTensorrtLlmTransfers{WeightTransfer::kTcp};
 
 // The ways that lead to an engine's server, the usual one first; none for the native engine.
 constexpr std::span<const WeightTransfer> transfers_to(EngineName name) {
@@ -46,6 +49,8 @@ constexpr std::span<const WeightTransfer> transfers_to(EngineName name) {
       return kVllmTransfers;
     case EngineName::kSglang:
       return kSglangTransfers;
+    case EngineName::kTensorrtLlm:
+      return kTensorrtLlmTransfers;
   }
   return {};
 }

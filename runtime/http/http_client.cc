@@ -305,6 +305,15 @@ Result<Url> parse_url(std::string_view text) {
   return Url{*std::move(endpoint), std::move(target)};
 }
 
+std::string openai_url(std::string url, std::string_view route) {
+  const std::size_t scheme = url.find("://");
+  if (scheme == url.npos) return url;
+  const std::size_t path = url.find_first_of("/?", scheme + 3);
+  while (path != url.npos && url.ends_with('/')) url.pop_back();
+  if (path >= url.size()) return url + "/v1" + std::string(route);
+  return url.ends_with("/v1") ? url + std::string(route) : url;
+}
+
 struct HttpRequests::State {
   std::shared_ptr<asio::io_context> loop = std::make_shared<asio::io_context>(1);
   asio::executor_work_guard<asio::io_context::executor_type> works = make_work_guard(*loop);

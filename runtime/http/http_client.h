@@ -44,6 +44,10 @@ struct Url {
 // "http://host:8000/path?query", where the port may be missing. Errors: kInvalid, also for https.
 Result<Url> parse_url(std::string_view text);
 
+// Where a server that speaks OpenAI's API has `route`, as "/chat/completions": an address without a
+// path, or with one that ends in /v1, gets the rest; any other one is the route's already.
+std::string openai_url(std::string url, std::string_view route);
+
 // Requests that are answered later, on a thread of the object's own. All members may be called from
 // any thread.
 class HttpRequests {

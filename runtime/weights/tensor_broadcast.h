@@ -1,7 +1,8 @@
 // Sends the tensors of a version to programs of others by NCCL, as vLLM's weight transfer receives
 // them (docs of vLLM, "Weight transfer", nccl; wire as read from vllm/distributed/weight_transfer
-// of 0.30): they meet by a unique id, sum one float, and then take broadcasts from rank 0, either
-// one for each tensor or, packed, one for each chunk of whole tensors without gaps. Nothing else is
+// of 0.30), and as SGLang's update_weights_from_distributed does: they meet by a unique id, at
+// vLLM's sum one float, and then take broadcasts from rank 0, either one for each tensor or,
+// packed, one for each chunk of whole tensors without gaps. Nothing else is
 // on the wire: both sides know names, types and shapes, and where chunks end. Tensors are sent as
 // bytes: NCCL's broadcast does not look at their type.
 //
@@ -33,6 +34,8 @@ struct TensorBroadcastConfig {
   // Where the bytes are staged. kCpu is for tests with the fake library.
   device::DeviceKind device = device::DeviceKind::kCuda;
   std::string name;  // for errors and records: "job/rollout/0"
+  // vLLM's ranks sum one float before the first tensor, SGLang's do not.
+  bool first_sum = true;
   bool packed = true;
   std::size_t chunk_bytes = std::size_t{64} << 20;
   Duration timeout = std::chrono::minutes(10);  // of a meeting, a start, and each broadcast
@@ -51,8 +54,8 @@ class TensorBroadcast {
 
   // Makes the id by which the peers of the next connect() meet.
   Result<collective::NcclUniqueId> meet();
-  // Waits for ranks 1 … `others`, and sums a float with them. `wanted` is asked once cut() can end
-  // the wait: false where a cut came before.
+  // Waits for ranks 1 … `others`, and sums the float with them. `wanted` is asked once cut() can
+  // end the wait: false where a cut came before.
   Result<void> connect(int others, const std::function<bool()>& wanted = {});
   // `tensors`: in host memory, none empty. Returns once every peer has them all.
   Result<void> send(TensorBytes tensors);

@@ -1,4 +1,4 @@
-// One thread runs a loop with an acceptor and a session per reader. A session writes pieces of
+// A session per reader, on the thread of the listener. A session writes pieces of
 // kPieceBytes and sums each of them up just before it is sent, while it is in the cache. stop()
 // runs on the loop's thread, between two pieces, and cuts all sessions off.
 #include "runtime/weights/tensor_feed.h"
@@ -7,21 +7,16 @@
 
 #include <algorithm>
 #include <array>
-#include <boost/asio/executor_work_guard.hpp>
-#include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/post.hpp>
 #include <boost/asio/read.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
-#include <future>
 #include <string_view>
-#include <thread>
 #include <utility>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/secret.h"
+#include "runtime/weights/loop_listener.h"
 
 namespace tandem::weights {
 namespace {
@@ -35,7 +30,6 @@ constexpr std::string_view kFeedMagic = "TANDEMW1";
 constexpr std::size_t kTokenChars = 64;
 constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
 constexpr Duration kHelloMax = std::chrono::seconds(10);
-constexpr Duration kAcceptPause = std::chrono::milliseconds(100);
 constexpr std::size_t kSessionsMax = 64;                    // one more is cut off
 constexpr Duration kSilenceMax = std::chrono::seconds(60);  // in which a reader takes a piece
 
@@ -115,68 +109,41 @@ class FeedSession : public std::enable_shared_from_this<FeedSession> {
 }  // namespace
 
 struct TensorFeed::State {
-  asio::io_context loop{1};
-  asio::executor_work_guard<asio::io_context::executor_type> works = make_work_guard(loop);
-  tcp::acceptor acceptor{loop};
-  asio::steady_timer pause{loop};
-  link::Endpoint endpoint;
   std::string token = random_secret();
   FeedTensors tensors;
   std::vector<std::weak_ptr<FeedSession>> sessions;
-  std::thread thread;
+  std::unique_ptr<LoopListener> listener;  // last: its thread uses the others
 
-  void accept() {
-    acceptor.async_accept([this](error_code error, tcp::socket socket) {
-      if (error == asio::error::operation_aborted) return;
-      std::erase_if(sessions, [](const auto& session) { return session.expired(); });
-      if (error) {  // no descriptor is left, for instance
-        pause.expires_after(kAcceptPause);
-        return pause.async_wait([this](error_code ended) {
-          if (!ended) accept();
-        });
-      }
-      if (sessions.size() < kSessionsMax) {
-        auto session = std::make_shared<FeedSession>(std::move(socket), token, tensors);
-        sessions.push_back(session);
-        session->start();
-      }
-      accept();
-    });
+  void take(tcp::socket socket) {
+    std::erase_if(sessions, [](const auto& session) { return session.expired(); });
+    if (sessions.size() >= kSessionsMax) return;
+    auto session = std::make_shared<FeedSession>(std::move(socket), token, tensors);
+    sessions.push_back(session);
+    session->start();
   }
   void replace(FeedTensors with) {
-    std::promise<void> done;
-    asio::post(loop, [&] {
+    listener->perform([&] {
       for (const auto& session : std::exchange(sessions, {}))
         if (const auto alive = session.lock()) alive->cut();
       tensors = std::move(with);
-      done.set_value();
     });
-    done.get_future().wait();
   }
 };
 
 Result<std::unique_ptr<TensorFeed>> TensorFeed::listen(const std::string& host) {
   auto state = std::make_unique<State>();
-  error_code error;
-  const auto address = asio::ip::make_address(host, error);
-  if (!error) state->acceptor.open(tcp::endpoint(address, 0).protocol(), error);
-  if (!error) state->acceptor.bind({address, 0}, error);
-  if (!error) state->acceptor.listen(asio::socket_base::max_listen_connections, error);
-  if (error) return link::listen_error({.host = host}, error.value());
-  state->endpoint = {.host = host, .port = state->acceptor.local_endpoint().port()};
-  state->accept();
-  state->thread = std::thread([loop = &state->loop] { loop->run(); });
+  auto listener = LoopListener::listen(
+      host, [of = state.get()](tcp::socket socket) { of->take(std::move(socket)); });
+  if (!listener) return listener.error();
+  state->listener = *std::move(listener);
   return std::unique_ptr<TensorFeed>(new TensorFeed(std::move(state)));
 }
 
 TensorFeed::TensorFeed(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
-TensorFeed::~TensorFeed() {
-  state_->loop.stop();
-  state_->thread.join();
-}
+TensorFeed::~TensorFeed() = default;
 
-const link::Endpoint& TensorFeed::endpoint() const { return state_->endpoint; }
+const link::Endpoint& TensorFeed::endpoint() const { return state_->listener->endpoint(); }
 const std::string& TensorFeed::token() const { return state_->token; }
 void TensorFeed::serve(FeedTensors tensors) { state_->replace(std::move(tensors)); }
 void TensorFeed::stop() { state_->replace({}); }

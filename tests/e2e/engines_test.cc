@@ -1,6 +1,6 @@
-// Jobs whose engine is a server: a fake of vLLM or SGLang with the model of the quickstart inside,
-// so that log-probabilities are the learner's to the bit and every promise of a run can be asked
-// for.
+// Jobs whose engine is a server: a fake of vLLM, SGLang or TensorRT-LLM with the model of the
+// quickstart inside, so that log-probabilities are the learner's to the bit and every promise of a
+// run can be asked for.
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -16,15 +16,38 @@ using nlohmann::json;
 
 constexpr int kEngineSteps = 12;
 
+const std::string kServedModel = TANDEM_SOURCE_DIR "/configs/models/arithmetic";
+
 struct Served {
   const char* name;  // rollout.name
-  const char* fake;
+  Words command;
+  Words arguments;           // of one that is started by hand
+  const char* wrong_answer;  // a fault by which an answer does not fit
+  const char* program;       // as its last words begin
 };
-constexpr Served kServed[] = {{"vllm", TANDEM_FAKE_VLLM}, {"sglang", TANDEM_FAKE_SGLANG}};
+const Served kServed[] = {
+    {"vllm",
+     {TANDEM_FAKE_VLLM},
+     {kServedModel, "--enable-scale-out", "--weight-transfer-config",
+      R"({"backend":"tandem_tcp"})"},
+     "other-answer",
+     "vllm"},
+    {"sglang", {TANDEM_FAKE_SGLANG}, {"--model-path", kServedModel}, "other-answer", "sglang"},
+    {"tensorrt_llm",
+     {TANDEM_FAKE_TRTLLM, TANDEM_FAKE_VLLM},
+     {"--served-model-name", "m", "--llm",
+      json{{"model", kServedModel},
+           {"dtype", "float32"},
+           {"max_seq_len", 128},
+           {"max_batch_size", 32},
+           {"max_num_tokens", 256}}
+          .dump()},
+     "garbage",
+     "tandem_trtllm"}};
 
 Words served_job(const Served& served, const Words& args = {}, const Words& settings = {}) {
   return small_job(kEngineSteps, Words{std::string("rollout.name=") + served.name,
-                                       "rollout.engine.command=" + json{served.fake}.dump(),
+                                       "rollout.engine.command=" + json(served.command).dump(),
                                        "rollout.engine.args=" + json(args).dump(),
                                        // The fake computes as the learner does.
                                        "rollout.engine.logprob_tolerance=1e-6"} +
@@ -54,6 +77,9 @@ std::string rollout_logs(const Home& home) {
   return text;
 }
 
+// For PrintTo of the framework.
+std::ostream& operator<<(std::ostream& out, const Served& served) { return out << served.name; }
+
 class Engines : public ::testing::TestWithParam<Served> {};
 INSTANTIATE_TEST_SUITE_P(Servers, Engines, ::testing::ValuesIn(kServed),
                          [](const auto& test) { return std::string(test.param.name); });
@@ -77,7 +103,8 @@ TEST_P(Engines, AServerThatDiesCostsARestartAndNoSample) {
   const Home home;
   const json result = home.train(kSmallId, served_job(GetParam(), once(home, "die", 60)));
   expect_right(home, result);
-  EXPECT_NE(rollout_logs(home).find(std::string(GetParam().name) + ": error: "), std::string::npos);
+  EXPECT_NE(rollout_logs(home).find(std::string(GetParam().program) + ": error: "),
+            std::string::npos);
 }
 
 TEST_P(Engines, ATransferThatBreaksOffIsMadeAgainAndAServerThatDiesInOneIsReplaced) {
@@ -103,7 +130,8 @@ TEST_P(Engines, AVersionThatTheServerDoesNotComputeWithIsPushedAgain) {
 
 TEST_P(Engines, AWrongAnswerIsAskedForAgain) {
   const Home home;
-  const json result = home.train(kSmallId, served_job(GetParam(), once(home, "other-answer", 30)));
+  const json result =
+      home.train(kSmallId, served_job(GetParam(), once(home, GetParam().wrong_answer, 30)));
   expect_right(home, result);
   EXPECT_NE(rollout_logs(home).find("event=ask_failed"), std::string::npos);
 }
@@ -111,13 +139,10 @@ TEST_P(Engines, AWrongAnswerIsAskedForAgain) {
 TEST_P(Engines, AServerThatRunsAlreadyIsDrivenAndLeftAlone) {
   const Home home;
   const std::string name = GetParam().name, port = std::to_string(*link::free_port());
-  const std::string model = TANDEM_SOURCE_DIR "/configs/models/arithmetic";
-  const Words program{"env", "-u", "TANDEM_HOME", "VLLM_SERVER_DEV_MODE=1", GetParam().fake};
-  const Words own = name == "vllm" ? Words{model, "--enable-scale-out", "--weight-transfer-config",
-                                           R"({"backend":"tandem_tcp"})"}
-                                   : Words{"--model-path", model};
-  Process process =
-      home.start_program(program + own + Words{"--host", "127.0.0.1", "--port", port});
+  const Words program{"env", "-u", "TANDEM_HOME", "VLLM_SERVER_DEV_MODE=1",
+                      "PYTHONPATH=" TANDEM_SOURCE_DIR "/actors/rollout/external"};
+  Process process = home.start_program(program + GetParam().command + GetParam().arguments +
+                                       Words{"--host", "127.0.0.1", "--port", port});
   ASSERT_TRUE(process.said("Application startup complete"));
   const std::string url = "rollout.engine.url=[http://127.0.0.1:" + port + "]";
   const json result = home.train(kSmallId, small_job(kEngineSteps, {"rollout.name=" + name, url}));
@@ -159,9 +184,33 @@ TEST(EngineErrors, WhatIsWrongWithAServerIsSaidWithWhatToDo) {
   expect_said({"rollout.engine.weight_transfer=disk",
                "rollout.engine.command=" + json{TANDEM_FAKE_VLLM}.dump()},
               {"keeps its old output head", "use `tcp`"});
+  expect_said({"rollout.name=tensorrt_llm"}, {"computes on GPUs alone", "rollout.name: vllm"});
+  expect_said({"rollout.name=tensorrt_llm", "rollout.engine.command=[x]", "rollout.top_p=0.9"},
+              {"from before `rollout.top_p`"});
+  expect_said({"rollout.name=native", "rollout.quantization=fp8"},
+              {"the native engine does not use `rollout.quantization`"});
+  expect_said({"pools.rollout.gpus_per_actor=1", "rollout.tensor_model_parallel_size=2"},
+              {"computes on 2 GPUs", "set it to 2"});
+  expect_said({"rollout.engine.url=[http://127.0.0.1:9]", "rollout.enforce_eager=true"},
+              {"is for a server that Tandem starts"});
   expect_said({"async.schedule=fixed_lag"}, {"repeats a run bit for bit"});
   expect_said({"rollout.engine.url=[http://127.0.0.1:9]", "rollout.replicas=2"},
               {"has 1 servers for 2 rollouts"});
+}
+
+// One job file, and only `rollout.name` differs: what was left to each engine is its own.
+TEST(EngineNames, OneJobFileIsForAllOfThem) {
+  const Home home;
+  const Words all{"rollout.engine.command=[/opt/engine]",
+                  "rollout.engine_kwargs.vllm={swap_space: 4}",
+                  "rollout.engine_kwargs.sglang={attention_backend: fa3}",
+                  "rollout.engine_kwargs.tensorrt_llm={moe_expert_parallel_size: 1}"};
+  for (const char* name : {"native", "vllm", "sglang", "tensorrt_llm"}) {
+    const Finished dry = home.run(Words{"run", "--dry-run"} +
+                                  small_job(2, all + Words{std::string("rollout.name=") + name}));
+    EXPECT_EQ(dry.code, 0) << dry.text();
+    EXPECT_NE(dry.text().find(std::string("name: ") + name), std::string::npos) << dry.text();
+  }
 }
 
 }  // namespace

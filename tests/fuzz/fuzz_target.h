@@ -30,6 +30,7 @@ void chat_template(std::string_view input);
 void checkpoint(std::string_view input);
 void controller_journal(std::string_view input);
 void datasets(std::string_view input);
+void engine_answer(std::string_view input);
 void foreign_config(std::string_view input);
 void http(std::string_view input);
 void job_file(std::string_view input);

@@ -59,7 +59,7 @@ ALLOWED = {  # folder -> folders it may include, besides itself
     "actors/rollout": ENGINES,
     "actors/learner": ENGINES,
     "actors/grade": BASE,
-    "actors/reward": ["runtime", "actors/messages", "actors/grade"],
+    "actors/reward": ["runtime", "actors/messages", "actors/grade", "actors/jinja"],
     "actors/exchange": ["runtime", "scheduler", "actors/messages", "actors/exchange/state"],
     "actors/exchange/state": ["runtime", "scheduler", "actors/messages"],
     "actors/runs": ["runtime", "scheduler", "actors/messages", "actors/exchange"],

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "actors/job/key_fields.h"
+#include "actors/reward/judge_form.h"
 #include "actors/reward/make_verifier.h"
 
 namespace tandem::job {
@@ -23,8 +24,8 @@ const Key kRewardKeys[] = {
      .description =
          "`exact`: the completion, stripped, equals the answer. `math`: its final answer has the "
          "same exact value. `regex`: `pattern` matches. `command`: a program of yours "
-         "decides, `python`: a Python function of yours, `http`: a server. `code`: the "
-         "completion's program passes the record's tests.",
+         "decides, `python`: a Python function of yours, `http`: a server, `judge`: a language "
+         "model behind a server. `code`: the completion's program passes the record's tests.",
      .of_part = true},
     {.path = "reward.pattern",
      .field = [](J& j) { return slot(j.reward.pattern); },
@@ -69,9 +70,10 @@ const Key kRewardKeys[] = {
      .of_part = true},
     {.path = "reward.url",
      .field = [](J& j) { return slot(j.reward.url); },
-     .description = "The server of type `http`, http://HOST:PORT/PATH, in the shape of OpenRLHF's "
+     .description = "The server. Of type `http`, http://HOST:PORT/PATH, in the shape of OpenRLHF's "
                     "remote_rm_url: it gets `query`, `prompts` and `labels`, and answers "
-                    "`rewards`, each a list.",
+                    "`rewards`, each a list. Of type `judge`, http://HOST:PORT/v1 of one that has "
+                    "OpenAI's chat completions: vLLM, SGLang, llama.cpp and others.",
      .of_part = true},
     {.path = "reward.header_env",
      .field = [](J& j) { return slot(j.reward.header_env); },
@@ -85,6 +87,12 @@ const Key kRewardKeys[] = {
                     "most. The call has `timeout_s`.",
      .range = between(1, 64),
      .unit = "completions",
+     .of_part = true},
+    {.path = "reward.concurrency",
+     .field = [](J& j) { return slot(j.reward.concurrency); },
+     .description = "Calls of `url` that are under way at once, of each reward actor; at most.",
+     .range = between(1, 256),
+     .unit = "calls",
      .of_part = true},
     {.path = "reward.weight",
      .field = [](J& j) { return slot(j.reward.weight); },
@@ -114,8 +122,9 @@ const Key kRewardKeys[] = {
      .of_part = true},
     {.path = "reward.timeout_s",
      .field = [](J& j) { return slot(j.reward.timeout_s); },
-     .description = "Of types `command`, `python` and `http`: a completion not scored by then is a "
-                    "failed attempt. Type `code` has `case_timeout_s`.",
+     .description =
+         "Of types `command`, `python`, `http` and `judge`: a completion not scored by then "
+         "is a failed attempt. Type `code` has `case_timeout_s`.",
      .range = above_to(0, kDayInSeconds),
      .unit = "seconds",
      .of_part = true},
@@ -190,6 +199,51 @@ const Key kRewardKeys[] = {
      .description = "Files and folders that a sandboxed program may read, beside its interpreter "
                     "and the folders of the files that its command line names.",
      .of_part = true},
+    {.path = "reward.judge.model",
+     .field = [](J& j) { return slot(j.reward.judge.model); },
+     .description = "The model of type `judge`, by the name that the server has for it; null: is "
+                    "not said.",
+     .of_part = true},
+    {.path = "reward.judge.system",
+     .field = [](J& j) { return slot(j.reward.judge.system); },
+     .description = "The judge's system message; null: none.",
+     .of_part = true},
+    {.path = "reward.judge.prompt",
+     .field = [](J& j) { return slot(j.reward.judge.prompt); },
+     .description = "What the judge is asked about a completion, a Jinja template over `prompt`, "
+                    "`completion`, `answer`, `data`, `data_source`, `truncated`, `lowest` and "
+                    "`highest`; null: one of ours, which ends with `Score: N`.",
+     .of_part = true},
+    {.path = "reward.judge.pattern",
+     .field = [](J& j) { return slot(j.reward.judge.pattern); },
+     .description = "Where the score is in the judge's words: the first group of the last match. "
+                    "Words that are a JSON object with a number `score` need none. null: as in "
+                    "`Score: 7` or `**Score (0-10):** 7.5/10`.",
+     .of_part = true},
+    {.path = "reward.judge.range",
+     .field = [](J& j) { return slot(j.reward.judge.range); },
+     .description = "The judge's least and greatest score, which are paid as 0 and 1. Another one "
+                    "is a failed attempt.",
+     .range = between(-1e6, 1e6),
+     .of_part = true},
+    {.path = "reward.judge.max_tokens",
+     .field = [](J& j) { return slot(j.reward.judge.max_tokens); },
+     .description = "Tokens that the judge may say.",
+     .range = between(1, kTokensMax),
+     .unit = "tokens",
+     .of_part = true},
+    {.path = "reward.judge.temperature",
+     .field = [](J& j) { return slot(j.reward.judge.temperature); },
+     .description = "The judge's temperature; 0: greedy.",
+     .range = between(0, 100),
+     .of_part = true},
+    {.path = "reward.judge.extra_body",
+     .field = [](J& j) { return slot(j.reward.judge.extra_body); },
+     .description =
+         "Further members of each request to the judge, as in `{ chat_template_kwargs: { "
+         "enable_thinking: false } }`, or a `response_format` that makes it answer "
+         "with JSON.",
+     .of_part = true},
     {.path = "reward.limits.open_files",
      .field = [](J& j) { return slot(j.reward.limits.open_files); },
      .description = "Files that the program may have open (RLIMIT_NOFILE).",
@@ -247,10 +301,23 @@ std::vector<KeyOfType> keys_of_types(const RewardPartSpec& r) {
       {"signature", {kPython}, r.signature != none.signature, ""},
       {"python", {kPython, kCode}, r.python != none.python, ""},
       {"start_timeout_s", {kPython}, r.start_timeout_s != none.start_timeout_s, ""},
-      {"url", {kHttp}, r.url.has_value(), "add it, as in http://127.0.0.1:8000/score"},
-      {"header_env", {kHttp}, !r.header_env.empty(), ""},
+      {"url",
+       {kHttp, kJudge},
+       r.url.has_value(),
+       r.type == kJudge ? "add it, as in http://127.0.0.1:8000/v1"
+                        : "add it, as in http://127.0.0.1:8000/score"},
+      {"header_env", {kHttp, kJudge}, !r.header_env.empty(), ""},
+      {"concurrency", {kHttp, kJudge}, r.concurrency != none.concurrency, ""},
+      {"judge.model", {kJudge}, r.judge.model.has_value(), ""},
+      {"judge.system", {kJudge}, r.judge.system.has_value(), ""},
+      {"judge.prompt", {kJudge}, r.judge.prompt.has_value(), ""},
+      {"judge.pattern", {kJudge}, r.judge.pattern.has_value(), ""},
+      {"judge.range", {kJudge}, r.judge.range != none.judge.range, ""},
+      {"judge.max_tokens", {kJudge}, r.judge.max_tokens != none.judge.max_tokens, ""},
+      {"judge.temperature", {kJudge}, r.judge.temperature != none.judge.temperature, ""},
+      {"judge.extra_body", {kJudge}, r.judge.extra_body != none.judge.extra_body, ""},
       {"batch_size", {kPython, kHttp}, r.batch_size != none.batch_size, ""},
-      {"timeout_s", {kCommand, kPython, kHttp}, r.timeout_s != none.timeout_s, ""},
+      {"timeout_s", {kCommand, kPython, kHttp, kJudge}, r.timeout_s != none.timeout_s, ""},
       {"limits.open_files", {kCommand, kPython}, r.limits.open_files != limits.open_files, ""},
       {"limits.file_size_megabytes",
        {kCommand, kPython},
@@ -319,7 +386,11 @@ void rules_of_one(const NamedReward& reward, std::vector<Violation>& broken) {
                         "`" + r.function->text + "` is not FILE.py:FUNCTION or MODULE:FUNCTION",
                         "as in rewards.py:compute_score"});
   }
-  if (r.type == RewardType::kHttp && r.url)
+  if (r.type == RewardType::kJudge)
+    if (const auto form = reward::judge_form(judge_of(r)); !form)
+      broken.push_back(
+          {reward.path + ".judge." + form.error().where, form.error().message, form.error().help});
+  if ((r.type == RewardType::kHttp || r.type == RewardType::kJudge) && r.url)
     if (const auto fault = reward::url_fault(*r.url))
       broken.push_back({reward.path + ".url", fault->message + ": " + *r.url, fault->help});
   for (const auto& [header, variable] : r.header_env)
@@ -370,8 +441,8 @@ void keep_best_extra_rule(const JobSpec& job, std::vector<Violation>& broken) {
                     "the reward of the job sends no number `" + std::string(extra) +
                         "` in `extra`, of which `" + key + "` is the mean",
                     "name a key as `val/reward/mean`; numbers in `extra` come from rewards of type "
-                    "command, python, http and code, and from the parts of a reward by their "
-                    "names"});
+                    "command, python, http, judge and code, and from the parts of a reward by "
+                    "their names"});
 }
 
 void reward_rules(const JobSpec& job, std::vector<Violation>& broken) {
@@ -409,6 +480,18 @@ std::vector<NamedReward> rewards_of(const RewardSpec& reward) {
   for (const auto& [name, part] : reward.parts)
     rewards.push_back({name, "reward.parts." + name, &part});
   return rewards;
+}
+
+reward::JudgeReward judge_of(const RewardPartSpec& reward) {
+  const JudgeSpec& judge = reward.judge;
+  return {.model = judge.model,
+          .system = judge.system,
+          .prompt = judge.prompt,
+          .pattern = judge.pattern,
+          .range = judge.range,
+          .max_tokens = static_cast<int>(judge.max_tokens),
+          .temperature = judge.temperature,
+          .extra_body = judge.extra_body.text};
 }
 
 SandboxMode sandbox_of(const RewardPartSpec& reward) {

@@ -169,7 +169,9 @@ reward::VerifierConfig verifier_config(const job::RewardPartSpec& spec, const st
   for (const std::filesystem::path& path : spec.readable) config.readable.push_back(path.string());
   config.http = {.url = spec.url.value_or(""),
                  .header_env = spec.header_env,
-                 .batch_size = static_cast<int>(spec.batch_size)};
+                 .batch_size = static_cast<int>(spec.batch_size),
+                 .concurrency = static_cast<int>(spec.concurrency)};
+  config.judge = judge_of(spec);
   return config;
 }
 

@@ -11,9 +11,6 @@ namespace {
 
 // Completions of one prompt.
 constexpr double kGroupSizeMax = 4096;
-// Engines that a user may know from other systems: refused as "not in this version", not as
-// misspelt.
-constexpr std::array<std::string_view, 1> kLaterEngines{"tensorrt_llm"};
 
 using J = JobSpec;
 
@@ -21,9 +18,8 @@ const Key kRolloutKeys[] = {
     {.path = "rollout.name",
      .field = [](J& j) { return slot(j.rollout.name); },
      .description = "The engine that generates. `native`: in the rollout's own process. `vllm`, "
-                    "`sglang`: a server of vLLM or SGLang for each rollout, which it starts, or "
-                    "finds at `rollout.engine.url`.",
-     .later_values = kLaterEngines},
+                    "`sglang`, `tensorrt_llm`: a server of vLLM, SGLang or TensorRT-LLM for each "
+                    "rollout, which it starts, or finds at `rollout.engine.url`."},
     {.path = "rollout.replicas",
      .field = [](J& j) { return slot(j.rollout.replicas); },
      .description = "Rollout actors at the start; `tandem scale` changes it while the job runs.",
@@ -64,11 +60,27 @@ const Key kRolloutKeys[] = {
      .description = "Tokens that end a completion, beside the model's own.",
      .range = between(0, kTokensMax)},
     {.path = "rollout.tensor_model_parallel_size",
-     .field = [](J& j) { return slot(j.rollout.tensor_model_parallel_size); },
-     .description = "Ranks that share one copy of the model.",
-     .range = between(1, kActorsMax),
-     .unit = "ranks",
-     .later_above = 1},
+     .field = [](J& j) { return slot(j.rollout.shape.tensor_model_parallel_size); },
+     .description =
+         "GPUs that share one copy of the model, in the server of an engine that is one.",
+     .range = between(1, kGpusMax),
+     .unit = "GPUs"},
+    {.path = "rollout.data_parallel_size",
+     .field = [](J& j) { return slot(j.rollout.shape.data_parallel_size); },
+     .description = "Copies of the model in one server.",
+     .range = between(1, kGpusMax),
+     .unit = "copies"},
+    {.path = "rollout.quantization",
+     .field = [](J& j) { return slot(j.rollout.shape.quantization); },
+     .description = "How a server quantises the weights that come, by its own name for it, as in "
+                    "`fp8`; null: as the model's configuration says."},
+    {.path = "rollout.enforce_eager",
+     .field = [](J& j) { return slot(j.rollout.shape.enforce_eager); },
+     .description = "A server records no CUDA graphs."},
+    {.path = "rollout.load_format",
+     .field = [](J& j) { return slot(j.rollout.shape.load_format); },
+     .description = "What a server has before the first version of the weights comes: `dummy`, "
+                    "random ones, or with `auto` those of `model.path`."},
     {.path = "rollout.gpu_memory_utilization",
      .field = [](J& j) { return slot(j.rollout.gpu_memory_utilization); },
      .description = "Share of the device's memory (on a CPU: of the memory the node offers) that "
@@ -102,6 +114,20 @@ const Key kRolloutKeys[] = {
      .field = [](J& j) { return slot(j.rollout.args.async_scheduling); },
      .description = "On a GPU, plan and queue a step while the one before computes. With "
                     "`model.batch_invariant` tokens come out the same."},
+
+    // Section `rollout.engine_kwargs`.
+    {.path = "rollout.engine_kwargs.vllm",
+     .field = [](J& j) { return slot(j.rollout.shape.vllm); },
+     .description = "Further settings of a vLLM that is started, by its own names, as in "
+                    "`{ swap_space: 4, enable_expert_parallel: true }`. They come after "
+                    "Tandem's and before `rollout.engine.args`."},
+    {.path = "rollout.engine_kwargs.sglang",
+     .field = [](J& j) { return slot(j.rollout.shape.sglang); },
+     .description = "The same for SGLang, as in `{ attention_backend: fa3 }`."},
+    {.path = "rollout.engine_kwargs.tensorrt_llm",
+     .field = [](J& j) { return slot(j.rollout.shape.tensorrt_llm); },
+     .description = "The same for TensorRT-LLM: settings of its LLM, as in "
+                    "`{ moe_expert_parallel_size: 2 }`."},
 
     // Section `rollout.engine`.
     {.path = "rollout.engine.command",
@@ -149,15 +175,17 @@ const Key kRolloutKeys[] = {
      .unit = "nats"},
     {.path = "rollout.engine.weight_transfer",
      .field = [](J& j) { return slot(j.rollout.engine.weight_transfer); },
-     .description = "How a version goes from a rollout to its server. `tcp`: the server reads it "
-                    "from the rollout, by a module of Tandem's that vLLM loads; `disk`: the "
-                    "rollout writes a folder, which the server reads; `nccl`: the rollout "
-                    "broadcasts it to the ranks of a vLLM on other GPUs; `auto`: `tcp` for vLLM, "
-                    "`disk` for SGLang."},
+     .description =
+         "How a version goes from a rollout to its server. `tcp`: the server reads it "
+         "from the rollout, by a module of Tandem's that vLLM loads; `disk`: the "
+         "rollout writes a folder, which the server reads; `nccl`: the rollout "
+         "broadcasts it to the ranks of a vLLM or SGLang on other GPUs; `auto`: `tcp` for vLLM, "
+         "`disk` for SGLang."},
     {.path = "rollout.engine.packed",
      .field = [](J& j) { return slot(j.rollout.engine.packed); },
-     .description = "For `weight_transfer: nccl`: tensors travel together, in chunks of 64 MiB and "
-                    "more, or one by one."},
+     .description =
+         "For `weight_transfer: nccl` to vLLM: tensors travel together, in chunks of 64 MiB "
+         "and more, or one by one."},
     {.path = "rollout.engine.weights_dir",
      .field = [](J& j) { return slot(j.rollout.engine.weights_dir); },
      .description = "Where rollouts write versions for `weight_transfer: disk`, one at a time "
@@ -213,11 +241,10 @@ const Key kRolloutPoolKeys[] = {
      .unit = "threads"},
     {.path = "pools.rollout.gpus_per_actor",
      .field = [](J& j) { return slot(j.pools.rollout.gpus_per_actor); },
-     .description = "GPUs reserved for a rollout actor: a share of one (0.5), or 1. With 0 it runs "
-                    "on the CPU.",
+     .description = "GPUs reserved for a rollout actor: a share of one (0.5), 1, or as many as "
+                    "the server of an engine takes. With 0 it runs on the CPU.",
      .range = between(0, kGpusMax),
-     .unit = "GPUs",
-     .later_above = 1},
+     .unit = "GPUs"},
     {.path = "pools.rollout.strategy",
      .field = [](J& j) { return slot(j.pools.rollout.strategy); },
      .description = "`pack` fills nodes and GPUs one after another; `spread` takes those with the "
@@ -260,8 +287,91 @@ const Key kRolloutPoolKeys[] = {
      .unit = "seconds"},
 };
 
+// Adds the keys of how a server is started that the job gives, and that mean nothing in it.
+void start_rules(const JobSpec& job, std::vector<Violation>& broken) {
+  const EngineShapeSpec& shape = job.rollout.shape;
+  const bool native = job.rollout.name == EngineName::kNative;
+  if (!native && job.rollout.engine.url.empty()) return;
+  const EngineShapeSpec none;
+  const std::pair<const char*, bool> given[] = {
+      {"tensor_model_parallel_size",
+       shape.tensor_model_parallel_size != none.tensor_model_parallel_size},
+      {"data_parallel_size", shape.data_parallel_size != none.data_parallel_size},
+      {"quantization", shape.quantization != none.quantization},
+      {"enforce_eager", shape.enforce_eager != none.enforce_eager},
+      {"load_format", shape.load_format != none.load_format}};
+  for (const auto& [key, differs] : given) {
+    if (!differs) continue;
+    const std::string path = "rollout." + std::string(key);
+    if (native)
+      broken.push_back({path, "the native engine does not use `" + path + "`",
+                        "leave it out, or use `rollout.name: vllm`"});
+    else
+      broken.push_back({path,
+                        "`" + path +
+                            "` is for a server that Tandem starts, and "
+                            "`rollout.engine.url` names some that run already",
+                        "leave it out"});
+  }
+}
+
+// Adds the rules that a job breaks between the GPUs that a rollout has and those that it uses.
+void gpu_rules(const JobSpec& job, std::vector<Violation>& broken) {
+  const EngineServerSpec& engine = job.rollout.engine;
+  const EngineShapeSpec& shape = job.rollout.shape;
+  const double gpus = job.pools.rollout.gpus_per_actor;
+  const auto wrong = [&](const std::string& message, const std::string& help) {
+    broken.push_back({"pools.rollout.gpus_per_actor", message, help});
+  };
+  const std::string has = nlohmann::json(gpus).dump();
+  if (job.rollout.name == EngineName::kNative) {
+    if (gpus > 1)
+      wrong("the native engine computes on one GPU, and a rollout has " + has,
+            "set it to 1, or use `rollout.name: vllm`");
+    return;
+  }
+  if (!engine.url.empty()) {
+    if (gpus > 1)
+      wrong("the servers at `rollout.engine.url` have GPUs of their own, and a rollout has " + has,
+            "set it to 0, or to 1 for `rollout.engine.weight_transfer: nccl`");
+    return;
+  }
+  // On a CPU a server's ranks are processes; and other settings than Tandem's may spread it over
+  // GPUs in ways of its own.
+  if (gpus == 0 || engine.command || !engine.args.empty() || kwargs_of(job.rollout) != JsonObject{})
+    return;
+  const std::int64_t ranks = shape.tensor_model_parallel_size * shape.data_parallel_size;
+  if (static_cast<double>(ranks) != std::max(gpus, 1.0))
+    wrong("the server of a rollout computes on " + std::to_string(ranks) +
+              " GPUs, `rollout.tensor_model_parallel_size` times `rollout.data_parallel_size`, and "
+              "the rollout has " +
+              has,
+          "set it to " + std::to_string(ranks));
+}
+
+// TensorRT-LLM computes on GPUs alone, and does not say of what its log-probabilities are.
+void trtllm_rules(const JobSpec& job, std::vector<Violation>& broken) {
+  if (job.rollout.name != EngineName::kTensorrtLlm) return;
+  const EngineServerSpec& engine = job.rollout.engine;
+  if (job.pools.rollout.gpus_per_actor == 0 && engine.url.empty() && !engine.command)
+    broken.push_back({"pools.rollout.gpus_per_actor",
+                      "TensorRT-LLM computes on GPUs alone, and a rollout has none",
+                      "set it to 1, or use `rollout.name: vllm`"});
+  const rollout::SamplingParams& s = job.rollout.sampling;
+  for (const auto& [key, differs] :
+       {std::pair("temperature", s.temperature != 1), std::pair("top_p", s.top_p < 1),
+        std::pair("top_k", s.top_k > 0), std::pair("min_p", s.min_p > 0)})
+    if (differs)
+      broken.push_back({std::string("rollout.") + key,
+                        "TensorRT-LLM may tell log-probabilities from before `rollout." +
+                            std::string(key) + "`, and cannot be asked",
+                        "leave it out, or use `rollout.name: vllm`"});
+}
+
 // Adds the rules that a job breaks whose engine has a server of its own.
 void server_rules(const JobSpec& job, std::vector<Violation>& broken) {
+  start_rules(job, broken);
+  gpu_rules(job, broken);
   if (job.rollout.name == EngineName::kNative) return;
   const EngineServerSpec& engine = job.rollout.engine;
   const auto transfers = rollout::transfers_to(job.rollout.name);
@@ -290,6 +400,7 @@ void server_rules(const JobSpec& job, std::vector<Violation>& broken) {
                       "`rollout.engine.weight_transfer: nccl` sends from a GPU of the rollout, and "
                       "`pools.rollout.gpus_per_actor` is 0",
                       "use `auto`, or give each rollout a GPU beside its server's"});
+  trtllm_rules(job, broken);
   if (engine.url.empty()) return;
   if (engine.command || engine.python || !engine.args.empty() || !engine.env.empty())
     broken.push_back({"rollout.engine.url",

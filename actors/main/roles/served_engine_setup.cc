@@ -55,6 +55,26 @@ bool needs_processed(const job::JobSpec& job) {
          (s.temperature != 1 || s.top_p < 1 || s.top_k > 0 || s.min_p > 0);
 }
 
+rollout::LaunchSpec launch_of(const job::JobSpec& job, const rollout::EngineConfig& config,
+                              rollout::WeightTransfer transfer, const std::string& name) {
+  const job::EngineShapeSpec& shape = job.rollout.shape;
+  return {.model = job.model.path.string(),
+          .dtype = std::string(spelling(job.model.dtype)),
+          .name = name,
+          .transfer = transfer,
+          .positions_max = config.max_prompt_length + config.max_response_length,
+          .max_num_seqs = config.args.max_num_seqs,
+          .max_num_batched_tokens = config.args.max_num_batched_tokens,
+          .gpu_memory_utilization = job.rollout.gpu_memory_utilization,
+          .on_cpu = on_cpu(job),
+          .tensor_parallel = shape.tensor_model_parallel_size,
+          .data_parallel = shape.data_parallel_size,
+          .quantization = shape.quantization.value_or(""),
+          .enforce_eager = shape.enforce_eager,
+          .load_format = std::string(spelling(shape.load_format)),
+          .kwargs = kwargs_of(job.rollout).text};
+}
+
 // Of this rollout alone, also among those of other runs.
 std::filesystem::path weights_folder(const messages::StartRank& start, const job::JobSpec& job) {
   const std::filesystem::path run(start.run_dir);
@@ -68,10 +88,12 @@ std::filesystem::path weights_folder(const messages::StartRank& start, const job
 Result<rollout::SourceSpec> source_of(RankResources& resources, const messages::StartRank& start,
                                       const job::JobSpec& job, rollout::WeightTransfer transfer,
                                       const device::Manifest& manifest) {
+  const rollout::Dialect& dialect = rollout::dialect_of(job.rollout.name);
   rollout::SourceSpec spec{.manifest = manifest,
                            .folder = weights_folder(start, job),
+                           .meeting = dialect.meeting,
                            .name = start.actor,
-                           .packed = job.rollout.engine.packed,
+                           .packed = job.rollout.engine.packed && dialect.packs,
                            .timeout = duration_of(job.rollout.engine.request_timeout_s)};
   if (transfer != rollout::WeightTransfer::kNccl) return spec;
   const auto device = device_of(job.pools.rollout.gpus_per_actor);
@@ -108,27 +130,19 @@ Result<std::unique_ptr<rollout::Engine>> make(RankResources& resources,
          "rollout.engine.weight_transfer", "use `tcp`"});
   auto weights = source_of(resources, start, job, transfer, info.manifest);
   if (!weights) return weights.error();
-  auto server = rollout::open_server(
-      {.dialect = &dialect,
-       .url = *std::move(url),
-       .command = engine.command.value_or(std::vector<std::string>{}),
-       .args = engine.args,
-       .python = engine.python.value_or(job::PlacedName{}).text,
-       .env = engine.env,
-       .launch = {.model = job.model.path.string(),
-                  .dtype = std::string(spelling(job.model.dtype)),
-                  .name = label,
-                  .transfer = transfer,
-                  .positions_max = config.max_prompt_length + config.max_response_length,
-                  .max_num_seqs = config.args.max_num_seqs,
-                  .max_num_batched_tokens = config.args.max_num_batched_tokens,
-                  .gpu_memory_utilization = job.rollout.gpu_memory_utilization,
-                  .on_cpu = on_cpu(job)},
-       .plugin_folder = start.run_dir + "/engine",
-       .needs_processed = needs_processed(job),
-       .startup_timeout = duration_of(engine.startup_timeout_s),
-       .weights = *std::move(weights),
-       .beat = [&resources] { resources.progress.beat(steady_now()); }});
+  auto server =
+      rollout::open_server({.dialect = &dialect,
+                            .url = *std::move(url),
+                            .command = engine.command.value_or(std::vector<std::string>{}),
+                            .args = engine.args,
+                            .python = engine.python.value_or(job::PlacedName{}).text,
+                            .env = engine.env,
+                            .launch = launch_of(job, config, transfer, label),
+                            .plugin_folder = start.run_dir + "/engine",
+                            .needs_processed = needs_processed(job),
+                            .startup_timeout = duration_of(engine.startup_timeout_s),
+                            .weights = *std::move(weights),
+                            .beat = [&resources] { resources.progress.beat(steady_now()); }});
   if (!server) return server.error();
   auto made = rollout::ServedEngine::make(
       {info.config, std::make_shared<const model::Tokenizer>(std::move(info.tokenizer))},

@@ -1,5 +1,7 @@
 #include "actors/rollout/external/dialect.h"
 
+#include <algorithm>
+
 #include "actors/rollout/external/server_json.h"
 #include "runtime/base/check.h"
 #include "runtime/base/text.h"
@@ -19,6 +21,20 @@ std::string message_of(const std::string& body) {
   return body;
 }
 
+// As torch spells it.
+const char* dtype_name(device::DType dtype) {
+  switch (dtype) {
+    case device::DType::kF32:
+      return "float32";
+    case device::DType::kBF16:
+      return "bfloat16";
+    default:
+      break;
+  }
+  CHECK(false);  // parameters are published in no other type
+  return "";
+}
+
 }  // namespace
 
 const Dialect& dialect_of(EngineName name) {
@@ -27,11 +43,44 @@ const Dialect& dialect_of(EngineName name) {
       return vllm_dialect();
     case EngineName::kSglang:
       return sglang_dialect();
+    case EngineName::kTensorrtLlm:
+      return tensorrt_llm_dialect();
     case EngineName::kNative:
       break;
   }
   CHECK(false);
   return vllm_dialect();
+}
+
+nlohmann::json tensors_by_name(const device::Manifest& manifest, const char* dtypes) {
+  nlohmann::json names = nlohmann::json::array(), types = names, shapes = names;
+  for (const device::ParameterSpec& spec : manifest.parameters) {
+    names.push_back(spec.name);
+    types.push_back(dtype_name(spec.dtype));
+    shapes.push_back(spec.shape);
+  }
+  return {{"names", names}, {dtypes, types}, {"shapes", shapes}};
+}
+
+std::vector<std::string> arguments_of(const std::string& kwargs, FalseIs false_is) {
+  const nlohmann::json settings = parse_json(kwargs);
+  CHECK(settings.is_object());
+  std::vector<std::string> arguments;
+  for (const auto& [name, value] : settings.items()) {
+    if (value.is_null() || (value == false && false_is == FalseIs::kLeftOut)) continue;
+    std::string dashed = name;
+    std::ranges::replace(dashed, '_', '-');
+    arguments.push_back((value == false ? "--no-" : "--") + dashed);
+    if (value.is_boolean()) continue;
+    const auto word = [](const nlohmann::json& one) {
+      return one.is_string() ? one.get<std::string>() : dump_json(one);
+    };
+    if (value.is_array())
+      for (const auto& item : value) arguments.push_back(word(item));
+    else
+      arguments.push_back(word(value));
+  }
+  return arguments;
 }
 
 ServedEnd read_end(JsonReader& object, const char* field) {

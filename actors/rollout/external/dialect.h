@@ -19,6 +19,7 @@
 #include "actors/rollout/external/server_metrics.h"
 #include "actors/rollout/external/weight_push.h"
 #include "actors/rollout/external/weight_source.h"
+#include "runtime/base/json.h"
 #include "runtime/base/result.h"
 #include "runtime/device/manifest.h"
 #include "runtime/http/http.h"
@@ -72,6 +73,12 @@ struct LaunchSpec {
   std::int64_t max_num_batched_tokens = 0;
   double gpu_memory_utilization = 0;
   bool on_cpu = false;
+  std::int64_t tensor_parallel = 1, data_parallel = 1;
+  std::string quantization;  // as the server calls it; empty: as the model's configuration says
+  bool enforce_eager = false;
+  // "dummy": no weights until the first version comes; "auto": those of `model`.
+  std::string load_format = "dummy";
+  std::string kwargs = "{}";  // a JSON object of further settings, by the engine's names
 };
 
 // A route that a server must have, with what to do where it has not.
@@ -93,6 +100,9 @@ struct Dialect {
   // What the server calls this way, where it has to be started for it; else empty.
   std::string_view (*weight_backend)(WeightTransfer transfer) = nullptr;
 
+  // Requests that run over an update compute their keys and values anew, whether asked to or not.
+  bool recomputes = false;
+
   // Of a server's positions so many are for itself; they are set by this argument.
   std::int32_t positions_kept_back = 0;
   std::string_view positions_option;
@@ -112,10 +122,13 @@ struct Dialect {
   // No target: the phase is the rollout's alone.
   ServerCall (*push)(PushPhase phase, const PushFacts& facts) = nullptr;
   Result<int> (*read_ranks)(const std::string& body) = nullptr;  // in the answer to kRanks
+  NcclMeeting meeting = NcclMeeting::kUniqueId;
+  bool packs = true;  // it may take tensors in chunks by NCCL
 };
 
 const Dialect& vllm_dialect();
 const Dialect& sglang_dialect();
+const Dialect& tensorrt_llm_dialect();
 // CHECKs that `name` is a server's.
 const Dialect& dialect_of(EngineName name);
 
@@ -124,6 +137,15 @@ const Dialect& dialect_of(EngineName name);
 class JsonReader;  // server_json.h
 ServedEnd read_end(JsonReader& object, const char* field);
 LabelSpan read_span(JsonReader& object);
+
+// Settings as arguments of a command: {"swap_space": 4, "enable_x": true} are --swap-space 4
+// --enable-x. A list's items are words of their own, an object is JSON, null is left out, and false
+// is --no-NAME, or left out where the program has no such arguments.
+enum class FalseIs : std::uint8_t { kNo, kLeftOut };
+std::vector<std::string> arguments_of(const std::string& kwargs, FalseIs false_is);
+
+// {"names", DTYPES, "shapes"} of all tensors, in their order; types as torch spells them.
+nlohmann::json tensors_by_name(const device::Manifest& manifest, const char* dtypes);
 
 // The Error of an answer with a status other than 2xx, with what the server said.
 Result<void> succeeded(const ServerCall& call, const http::HttpResponse& response);

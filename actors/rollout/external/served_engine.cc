@@ -217,17 +217,18 @@ Result<std::vector<messages::Trajectory>> ServedEngine::State::read(
     return fine.error();
   const auto answer = config.dialect->read_generated(response->body);
   if (!answer) return answer.error();
-  return trajectories_of(*answer,
-                         {.id = call.id,
-                          .prompt = request.prompt_tokens,
-                          .n = call.n,
-                          .sent_under = call.sent_under,
-                          .keeps_kv = config.engine.kv_on_update == KvOnUpdate::kKeep,
-                          .needs_logprobs = !request.of_evaluation()},
-                         {.stop = rules,
-                          .tokenizer = *model.tokenizer,
-                          .vocabulary = static_cast<std::int32_t>(model.config.vocab_size),
-                          .versions = versions.labels()});
+  return trajectories_of(
+      *answer,
+      {.id = call.id,
+       .prompt = request.prompt_tokens,
+       .n = call.n,
+       .sent_under = call.sent_under,
+       .keeps_kv = config.engine.kv_on_update == KvOnUpdate::kKeep && !config.dialect->recomputes,
+       .needs_logprobs = !request.of_evaluation()},
+      {.stop = rules,
+       .tokenizer = *model.tokenizer,
+       .vocabulary = static_cast<std::int32_t>(model.config.vocab_size),
+       .versions = versions.labels()});
 }
 
 void ServedEngine::State::answered(std::uint64_t number,

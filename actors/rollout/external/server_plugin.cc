@@ -7,7 +7,9 @@
 
 namespace tandem::rollout {
 
-extern const char* const kVllmPlugin;  // written by CMake from tandem_vllm.py
+// Written by CMake from tandem_vllm.py and tandem_trtllm.py.
+extern const char* const kVllmModule;
+extern const char* const kTrtllmModule;
 
 Result<void> place_plugin(const std::string& folder,
                           std::map<std::string, std::string>& environment) {
@@ -18,7 +20,8 @@ Result<void> place_plugin(const std::string& folder,
   if (failed)
     return Error{ErrorCode::kFailed, "cannot make the folder: " + failed.message(), folder};
   for (const auto& [file, content] :
-       {std::pair(in / "tandem_vllm.py", kVllmPlugin),
+       {std::pair(in / "tandem_vllm.py", kVllmModule),
+        std::pair(in / "tandem_trtllm.py", kTrtllmModule),
         std::pair(distribution / "METADATA",
                   "Metadata-Version: 2.1\nName: tandem-vllm\nVersion: 1\n"),
         std::pair(distribution / "entry_points.txt",

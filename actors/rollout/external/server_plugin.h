@@ -1,5 +1,6 @@
-// The module that vLLM loads to get weights over TCP (tandem_vllm.py), which is compiled into this
-// program, so that it is there wherever the program is and never of another version.
+// The module that vLLM loads to get weights over TCP (tandem_vllm.py), and the server around
+// TensorRT-LLM (tandem_trtllm.py). They are compiled into this program, so that they are there
+// wherever the program is and never of another version.
 #pragma once
 
 #include <map>
@@ -9,8 +10,8 @@
 
 namespace tandem::rollout {
 
-// Writes the module into `folder`, which is made where it is missing, and adds what makes a server
-// load it to the variables of its environment. Several processes may call at once.
+// Writes the modules into `folder`, which is made where it is missing, and adds what makes a server
+// find them to the variables of its environment. Several processes may call at once.
 Result<void> place_plugin(const std::string& folder,
                           std::map<std::string, std::string>& environment);
 

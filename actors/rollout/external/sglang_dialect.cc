@@ -1,6 +1,6 @@
 // SGLang's server, from version 0.5.20 on: token ids in and out by /generate, and weights by
-// /update_weights_from_disk (docs of SGLang, "SGLang for RL Systems"; bodies as recorded from
-// 0.5.23).
+// /update_weights_from_disk or /update_weights_from_distributed (docs of SGLang, "SGLang for RL
+// Systems"; bodies as recorded from 0.5.23).
 //
 // A group is one call with its prompt once for each completion: `n` of a call is discouraged, and
 // its completions could not be aborted. Each has a name, "ID.0.", "ID.1.", …: the server aborts all
@@ -11,6 +11,10 @@
 // anew. An update with flush_cache fails while anything holds the cache, and may then have new
 // weights and old keys: the answer 400 counts as failed, whatever it has changed. Prefix caches
 // need no emptying, as each request carries the version's label as its extra_key.
+//
+// By NCCL the server's ranks join a process group of PyTorch at a store of the rollout's, and take
+// one broadcast for each tensor between /begin_weight_update and /end_weight_update; outside of
+// these the update is refused.
 //
 // Log-probabilities are of softmax(logits / temperature), before top_k, top_p and min_p, as the
 // native engine's are; those of a prompt are at temperature 1.
@@ -36,8 +40,23 @@ constexpr auto kRoutes = std::to_array<NeededRoute>({{"/generate", kOldVersion},
                                                      {"/continue_generation", kOldVersion},
                                                      {"/update_weights_from_disk", kOldVersion}});
 
+constexpr auto kRoutesOfNccl =
+    std::to_array<NeededRoute>({{"/generate", kOldVersion},
+                                {"/abort_request", kOldVersion},
+                                {"/pause_generation", kOldVersion},
+                                {"/continue_generation", kOldVersion},
+                                {"/server_info", kOldVersion},
+                                {"/init_weights_update_group", kOldVersion},
+                                {"/begin_weight_update", kOldVersion},
+                                {"/update_weights_from_distributed", kOldVersion}});
+
 constexpr auto kPhases = std::to_array<PushPhase>(
     {PushPhase::kPause, PushPhase::kSend, PushPhase::kResume, PushPhase::kProbe});
+constexpr auto kPhasesOfNccl = std::to_array<PushPhase>(
+    {PushPhase::kPause, PushPhase::kAbandon, PushPhase::kRanks, PushPhase::kMeet,
+     PushPhase::kConnect, PushPhase::kStart, PushPhase::kSend, PushPhase::kFinish,
+     PushPhase::kResume, PushPhase::kProbe});
+constexpr std::int64_t kRanksMax = 1024;
 
 // The tokens of requests that run are counted by realtime_tokens alone.
 constexpr std::string_view kRealtime = "sglang:realtime_tokens_total";
@@ -60,7 +79,10 @@ constexpr std::int32_t kPositionsKeptBack = 6;
 bool loads_module(WeightTransfer) { return false; }
 std::string_view weight_backend(WeightTransfer) { return {}; }
 
-std::span<const NeededRoute> routes(WeightTransfer) { return kRoutes; }
+std::span<const NeededRoute> routes(WeightTransfer transfer) {
+  if (transfer == WeightTransfer::kNccl) return kRoutesOfNccl;
+  return kRoutes;
+}
 
 std::vector<std::string> program(const std::string& python) {
   return {python.empty() ? "python3" : python, "-m", "sglang.launch_server"};
@@ -79,7 +101,7 @@ std::vector<std::string> arguments(const LaunchSpec& spec) {
       "--served-model-name",
       spec.name,
       "--load-format",
-      "dummy",
+      spec.load_format,
       "--dtype",
       spec.dtype,
       "--context-length",
@@ -94,13 +116,19 @@ std::vector<std::string> arguments(const LaunchSpec& spec) {
       "--skip-server-warmup",
       "--log-level-http",
       "warning"};
+  const auto add = [&](std::initializer_list<std::string> words) {
+    arguments.insert(arguments.end(), words);
+  };
   if (spec.on_cpu)
     // Else the cache of keys and values would take a share of the host's memory.
-    arguments.insert(arguments.end(), {"--device", "cpu", "--max-total-tokens",
-                                       number(spec.max_num_seqs * positions)});
+    add({"--device", "cpu", "--max-total-tokens", number(spec.max_num_seqs * positions)});
   else
-    arguments.insert(arguments.end(),
-                     {"--mem-fraction-static", number(spec.gpu_memory_utilization)});
+    add({"--mem-fraction-static", number(spec.gpu_memory_utilization)});
+  if (spec.enforce_eager) add({"--disable-cuda-graph"});
+  if (spec.tensor_parallel > 1) add({"--tp-size", number(spec.tensor_parallel)});
+  if (spec.data_parallel > 1) add({"--dp-size", number(spec.data_parallel)});
+  if (!spec.quantization.empty()) add({"--quantization", spec.quantization});
+  std::ranges::copy(arguments_of(spec.kwargs, FalseIs::kLeftOut), std::back_inserter(arguments));
   return arguments;
 }
 
@@ -227,12 +255,52 @@ Result<std::vector<float>> read_scores(const std::string& body,
   });
 }
 
+// What each rank of the server does: its rank in the group is 1 and its rank of tensor parallelism.
+ServerCall join_group(const PushFacts& facts) {
+  return {.target = "/init_weights_update_group",
+          .body = dump_json({{"master_address", facts.from.store.host},
+                             {"master_port", facts.from.store.port},
+                             {"rank_offset", 1},
+                             {"world_size", 1 + facts.ranks},
+                             {"group_name", facts.from.group},
+                             {"backend", "nccl"}})};
+}
+
+ServerCall take_broadcasts(const PushFacts& facts) {
+  json update = tensors_by_name(*facts.manifest, "dtypes");
+  update.update({{"group_name", facts.from.group},
+                 {"weight_version", facts.label},
+                 {"abort_all_requests", false},
+                 {"flush_cache", facts.recompute}});
+  return {.target = "/update_weights_from_distributed", .body = dump_json(update)};
+}
+
+Result<int> read_ranks(const std::string& body) {
+  return read_server_json<int>(body, [](JsonReader& root) {
+    const std::int64_t ranks = root.integer("tp_size");
+    if (ranks < 1 || ranks > kRanksMax) root.wrong("tp_size", "it is no number of ranks");
+    return static_cast<int>(ranks);
+  });
+}
+
 ServerCall push(PushPhase phase, const PushFacts& facts) {
   switch (phase) {
     case PushPhase::kPause:
       return {.target = "/pause_generation",
               .body = dump_json({{"mode", facts.recompute ? "retract" : "in_place"}})};
+    case PushPhase::kAbandon:
+    case PushPhase::kFinish:
+      return {.target = "/end_weight_update", .body = "{}"};
+    case PushPhase::kRanks:
+      return {.method = CallMethod::kGet, .target = "/server_info"};
+    case PushPhase::kMeet:
+      return {};
+    case PushPhase::kConnect:
+      return join_group(facts);
+    case PushPhase::kStart:
+      return {.target = "/begin_weight_update", .body = dump_json({{"selector", "all"}})};
     case PushPhase::kSend:
+      if (facts.transfer == WeightTransfer::kNccl) return take_broadcasts(facts);
       return {.target = "/update_weights_from_disk",
               .body = dump_json({{"model_path", facts.from.folder.string()},
                                  {"load_format", "auto"},  // it was started with none
@@ -243,14 +311,15 @@ ServerCall push(PushPhase phase, const PushFacts& facts) {
       return {.target = "/continue_generation", .body = "{}"};
     case PushPhase::kProbe:
       return score(facts.probe, facts.label);
-    default:
-      break;
   }
-  CHECK(false);  // none of its phases
+  CHECK(false);
   return {};
 }
 
-std::span<const PushPhase> phases(WeightTransfer) { return kPhases; }
+std::span<const PushPhase> phases(WeightTransfer transfer) {
+  if (transfer == WeightTransfer::kNccl) return kPhasesOfNccl;
+  return kPhases;
+}
 
 }  // namespace
 }  // namespace sglang
@@ -272,7 +341,10 @@ const Dialect& sglang_dialect() {
                                     .read_scores = read_scores,
                                     .metrics = kMetrics,
                                     .phases = phases,
-                                    .push = push};
+                                    .push = push,
+                                    .read_ranks = read_ranks,
+                                    .meeting = NcclMeeting::kTorchStore,
+                                    .packs = false};
   return kDialect;
 }
 

@@ -104,7 +104,7 @@ std::vector<std::string> arguments(const LaunchSpec& spec) {
       "--served-model-name",
       spec.name,
       "--load-format",
-      "dummy",
+      spec.load_format,
       "--dtype",
       spec.dtype,
       "--max-model-len",
@@ -120,11 +120,15 @@ std::vector<std::string> arguments(const LaunchSpec& spec) {
   if (const auto backend = weight_backend(spec.transfer); !backend.empty())
     arguments.insert(arguments.end(),
                      {"--weight-transfer-config", dump_json({{"backend", backend}})});
-  if (spec.on_cpu)
-    arguments.push_back("--enforce-eager");
-  else
-    arguments.insert(arguments.end(),
-                     {"--gpu-memory-utilization", number(spec.gpu_memory_utilization)});
+  const auto add = [&](std::initializer_list<std::string> words) {
+    arguments.insert(arguments.end(), words);
+  };
+  if (spec.on_cpu || spec.enforce_eager) add({"--enforce-eager"});
+  if (!spec.on_cpu) add({"--gpu-memory-utilization", number(spec.gpu_memory_utilization)});
+  if (spec.tensor_parallel > 1) add({"--tensor-parallel-size", number(spec.tensor_parallel)});
+  if (spec.data_parallel > 1) add({"--data-parallel-size", number(spec.data_parallel)});
+  if (!spec.quantization.empty()) add({"--quantization", spec.quantization});
+  std::ranges::copy(arguments_of(spec.kwargs, FalseIs::kNo), std::back_inserter(arguments));
   return arguments;
 }
 
@@ -214,30 +218,6 @@ Result<std::vector<float>> read_scores(const std::string& body,
   });
 }
 
-// As torch spells it.
-const char* dtype_name(device::DType dtype) {
-  switch (dtype) {
-    case device::DType::kF32:
-      return "float32";
-    case device::DType::kBF16:
-      return "bfloat16";
-    default:
-      break;
-  }
-  CHECK(false);  // parameters are published in no other type
-  return "";
-}
-
-json update_info(const device::Manifest& manifest) {
-  json names = json::array(), dtypes = json::array(), shapes = json::array();
-  for (const device::ParameterSpec& spec : manifest.parameters) {
-    names.push_back(spec.name);
-    dtypes.push_back(dtype_name(spec.dtype));
-    shapes.push_back(spec.shape);
-  }
-  return {{"names", names}, {"dtype_names", dtypes}, {"shapes", shapes}};
-}
-
 // The rollout is rank 0, and the server's ranks follow.
 json nccl_info(const PushFacts& facts) {
   return {{"nccl_unique_id_b64", base64(facts.from.unique_id)},
@@ -286,8 +266,9 @@ ServerCall push(PushPhase phase, const PushFacts& facts) {
         return {.target = "/collective_rpc",
                 .body = dump_json({{"method", "reload_weights"},
                                    {"kwargs", {{"weights_path", facts.from.folder.string()}}}})};
-      return {.target = "/update_weights",
-              .body = dump_json({{"update_info", update_info(*facts.manifest)}})};
+      return {
+          .target = "/update_weights",
+          .body = dump_json({{"update_info", tensors_by_name(*facts.manifest, "dtype_names")}})};
     case PushPhase::kFinish:
       if (facts.transfer == WeightTransfer::kDisk)
         return {.target = "/update_weight_version",

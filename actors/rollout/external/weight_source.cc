@@ -6,9 +6,11 @@
 #include "actors/model/safetensors.h"
 #include "runtime/base/check.h"
 #include "runtime/base/guarded.h"
+#include "runtime/base/secret.h"
 #include "runtime/sandbox/workers.h"
 #include "runtime/weights/tensor_broadcast.h"
 #include "runtime/weights/tensor_feed.h"
+#include "runtime/weights/torch_store.h"
 
 namespace tandem::rollout {
 namespace {
@@ -96,6 +98,7 @@ class NcclSource final : public WeightSource {
         broadcast_({.nccl = spec_.nccl,
                     .device = spec_.device,
                     .name = spec_.name,
+                    .first_sum = spec_.meeting == NcclMeeting::kUniqueId,
                     .packed = spec_.packed,
                     .chunk_bytes = kChunkBytes,
                     .timeout = spec_.timeout}) {}
@@ -103,7 +106,9 @@ class NcclSource final : public WeightSource {
 
   void offer(std::span<const std::byte> arena, const std::string&, Done done) override {
     arena_ = arena;
-    done(OfferedWeights{.packed = spec_.packed, .chunk_bytes = kChunkBytes});
+    OfferedWeights offered{.packed = spec_.packed, .chunk_bytes = kChunkBytes};
+    name_place(offered);
+    done(offered);
   }
   void withdraw() override {
     if (step_.with([](const Step& step) { return step.under_way; }))
@@ -115,18 +120,22 @@ class NcclSource final : public WeightSource {
   void begin(PushPhase phase, int ranks) override {
     step_.with([](Step& step) { step = {}; });
     if (phase == PushPhase::kMeet) start([this] { return meet(); });
-    if (phase == PushPhase::kConnect)
-      start([this, ranks] {
-        return broadcast_.connect(
-            ranks, [this] { return step_.with([](const Step& step) { return !step.cut; }); });
-      });
+    const bool late = spec_.meeting == NcclMeeting::kTorchStore;
+    if (phase == PushPhase::kConnect && !late) start([this, ranks] { return connect(ranks); });
     if (phase == PushPhase::kSend)
-      start([this] { return broadcast_.send(tensors_of(spec_.manifest, arena_)); });
+      start([this, ranks, late]() -> Result<void> {
+        if (late && !broadcast_.connected())
+          if (auto connected = connect(ranks); !connected) return connected;
+        return broadcast_.send(tensors_of(spec_.manifest, arena_));
+      });
   }
   std::optional<Result<void>> outcome(OfferedWeights& offered) override {
     return step_.with([&](Step& step) -> std::optional<Result<void>> {
       if (step.under_way) return {};
-      if (!step.unique_id.empty()) offered.unique_id = step.unique_id;
+      if (!step.unique_id.empty()) {
+        offered.unique_id = step.unique_id;
+        name_place(offered);
+      }
       return step.result;
     });
   }
@@ -134,10 +143,12 @@ class NcclSource final : public WeightSource {
     step_.with([](Step& step) { step.cut = true; });
     broadcast_.cut(why);
   }
+  // At a store the ranks have joined once, and connect with the first tensor.
   bool connected() const override { return broadcast_.connected(); }
 
  private:
   static constexpr std::size_t kChunkBytes = std::size_t{64} << 20;
+  static constexpr std::size_t kGroupChars = 12;
 
   struct Step {
     bool under_way = false, cut = false;
@@ -156,9 +167,29 @@ class NcclSource final : public WeightSource {
       });
     });
   }
+  Result<void> connect(int ranks) {
+    return broadcast_.connect(
+        ranks, [this] { return step_.with([](const Step& step) { return !step.cut; }); });
+  }
+  void name_place(OfferedWeights& offered) const {
+    if (!store_) return;
+    offered.store = store_->endpoint();
+    offered.group = group_;
+  }
   Result<void> meet() {
+    broadcast_.cut("the peers meet anew");  // at a store they connect later, and only then
     const auto id = broadcast_.meet();
     if (!id) return id.error();
+    if (spec_.meeting == NcclMeeting::kTorchStore) {
+      store_.reset();  // clients of the meeting before are cut off
+      auto store = weights::TorchStore::listen();
+      if (!store) return store.error();
+      store_ = *std::move(store);
+      group_ = "tandem-" + random_secret().substr(0, kGroupChars);
+      // As torch.distributed nests a group's keys: its name, the name once more as the prefix of
+      // its backend, the device, and the number of its first communicator.
+      store_->set("/" + group_ + "/" + group_ + "//cuda//0", {id->internal, sizeof id->internal});
+    }
     step_.with([&](Step& step) { step.unique_id.assign(id->internal, sizeof id->internal); });
     return {};
   }
@@ -167,6 +198,9 @@ class NcclSource final : public WeightSource {
   std::span<const std::byte> arena_;
   Guarded<Step> step_;
   weights::TensorBroadcast broadcast_;
+  // Changed by the worker's thread alone; read while it does nothing.
+  std::unique_ptr<weights::TorchStore> store_;
+  std::string group_;
   std::unique_ptr<sandbox::Workers> worker_;  // last: its thread uses the others
 };
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -22,6 +23,15 @@
 
 namespace tandem::rollout {
 
+// How the rollout and the ranks of its server find each other by NCCL.
+enum class NcclMeeting : std::uint8_t {
+  // vLLM: the server is told NCCL's unique id. Then all connect, and sum a float.
+  kUniqueId,
+  // SGLang: its ranks make a process group of PyTorch at a store of ours, which has NCCL's unique
+  // id where PyTorch's rank 0 puts it. They connect with the first tensor.
+  kTorchStore,
+};
+
 // Where a server finds a version. Each way of transfer uses the fields that name it.
 struct OfferedWeights {
   link::Endpoint feed = {};           // tcp: where a TensorFeed serves the version
@@ -32,6 +42,9 @@ struct OfferedWeights {
   std::string unique_id = {};
   bool packed = true;
   std::size_t chunk_bytes = 0;
+  // nccl by a store: where they find it, and the name of their group, another one at each meeting.
+  link::Endpoint store = {};
+  std::string group = {};
 };
 
 // One thread calls.
@@ -65,6 +78,7 @@ struct SourceSpec {
   // nccl: of this process; outlives the source.
   const collective::NcclProcess* nccl = nullptr;
   device::DeviceKind device = device::DeviceKind::kCpu;
+  NcclMeeting meeting = NcclMeeting::kUniqueId;
   std::string name;  // of the rollout, for errors
   bool packed = true;
   Duration timeout = std::chrono::minutes(10);  // of each step

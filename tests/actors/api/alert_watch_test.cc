@@ -266,6 +266,23 @@ TEST(AlertWatch, ADiskIsNearlyFullBelowATwentiethAndTenGigabytes) {
   EXPECT_EQ(told(100, 50).size(), 1u) << "over";
 }
 
+TEST(AlertWatch, EnginesThatComputeOtherwiseThanTheLearnerAreTold) {
+  Watched watched("TandemLogprobsDiffer");
+  const auto told = [&](double nats, Duration later) {
+    return watched.look({of_job("tandem_logprob_diff_mean", nats), of_job("tandem_step", 50)},
+                        later);
+  };
+  EXPECT_TRUE(told(0.02, 1min).empty());
+  for (int i = 0; i < 15; ++i) EXPECT_TRUE(told(0.02, 1min).empty());
+  int fired = 0;
+  for (int i = 0; i < 20; ++i)
+    for (const auto& change : told(0.5, 1min)) {
+      ++fired;
+      EXPECT_EQ(summary(change.alert).rfind("The log-probabilities of ", 0), 0u);
+    }
+  EXPECT_EQ(fired, 1);
+}
+
 TEST(AlertWatch, UnknownValuesRaiseNothing) {
   Watched watched;
   EXPECT_TRUE(watched.look(idle(std::nan("")), 1h).empty());

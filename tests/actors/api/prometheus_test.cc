@@ -132,6 +132,7 @@ TEST(Prometheus, UnknownValuesAreAbsent) {
                       "tandem_rollout_idle_fraction",
                       "tandem_oldest_sample_age_steps",
                       "tandem_logprob_diff_max",
+                      "tandem_logprob_diff_mean",
                       "tandem_steps_skipped_in_row",
                       "tandem_trainer_idle_fraction_recent",
                       "tandem_trainer_idle_fraction_predicted",

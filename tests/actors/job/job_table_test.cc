@@ -228,7 +228,7 @@ TEST(JobTable, RefusesByNameWhatIsNotInThisVersion) {
       ++refused;
     }
   }
-  EXPECT_GE(refused, 8);
+  EXPECT_GE(refused, 5);
 }
 
 TEST(JobTable, NamesTheKeyThatWasMisspelt) {
@@ -361,7 +361,7 @@ TEST(JobTable, WhatIsNotInThisVersionIsSaidSo) {
        {std::pair("lora", "all parameters are trained"), std::pair("mlflow", "metrics.jsonl"),
         std::pair("use_wandb", "`trackers`"),
         std::pair("actor_rollout_ref.model.lora_rank", "all parameters are trained"),
-        std::pair("deepspeed", "learner.ranks"), std::pair("vllm", "rollout.name: native")})
+        std::pair("deepspeed", "learner.ranks"), std::pair("use_vllm", "rollout.name")})
     EXPECT_NE(unknown_key_help(path).find(instead), std::string::npos)
         << path << ": " << unknown_key_help(path);
 }
@@ -436,6 +436,15 @@ bool is_tied(const Key& key) {
                                                 "reward.url",
                                                 "reward.header_env",
                                                 "reward.batch_size",
+                                                "reward.concurrency",
+                                                "reward.judge.model",
+                                                "reward.judge.system",
+                                                "reward.judge.prompt",
+                                                "reward.judge.pattern",
+                                                "reward.judge.range",
+                                                "reward.judge.max_tokens",
+                                                "reward.judge.temperature",
+                                                "reward.judge.extra_body",
                                                 "reward.language",
                                                 "reward.score",
                                                 "reward.case_timeout_s",
@@ -482,6 +491,12 @@ bool is_tied(const Key& key) {
                                                 "tracking.tags",
                                                 "pricing.currency",
                                                 "rollout.replicas",
+                                                "rollout.tensor_model_parallel_size",
+                                                "rollout.data_parallel_size",
+                                                "rollout.quantization",
+                                                "rollout.enforce_eager",
+                                                "rollout.load_format",
+                                                "pools.rollout.gpus_per_actor",
                                                 "pools.rollout.autoscale.min",
                                                 "pools.rollout.autoscale.max",
                                                 "pools.learner.preemptible",
@@ -519,6 +534,10 @@ TEST(JobTable, PrintedJobsReadBackAsTheSameJobPJ1) {
       job.rollout.engine.weight_transfer = WeightTransfer::kAuto;
       job.async.schedule = Schedule::kBudget;
       job.weight_broadcast.type = BroadcastType::kAuto;
+    }
+    if (job.rollout.name == EngineName::kTensorrtLlm) {
+      job.rollout.engine.command = {"x"};
+      job.rollout.sampling = {.stop = job.rollout.sampling.stop};
     }
     settle(job, [](std::string_view) { return true; });
     const std::string printed = print_job(job);

@@ -131,6 +131,37 @@ TEST(LoadJob, FindsTheFunctionOfARewardBesideTheJob) {
   EXPECT_HAS(error_of("type: math, clip: [1, 1]").message, "no room between its ends");
 }
 
+TEST(LoadJob, TakesAJudgeAndRefusesOneThatCannotWork) {
+  const JobFolder folder;
+  const std::string url = "type: judge, url: 'http://a:1', ";
+  const auto job = folder.parse(folder.minimal() + R"(
+reward:
+  type: judge
+  url: http://a:1/v1
+  concurrency: 9
+  judge: { model: m, prompt: "{{ completion }}?", range: [1, 5], extra_body: { top_k: 1 } }
+)");
+  ASSERT_TRUE(job) << render(job.error());
+  const reward::JudgeReward judge = judge_of(job->spec.reward);
+  EXPECT_EQ(judge.model, "m");
+  EXPECT_EQ(judge.pattern, std::nullopt);
+  EXPECT_EQ(judge.range, (std::array<double, 2>{1, 5}));
+  EXPECT_EQ(parse_json(judge.extra_body), parse_json(R"({"top_k": 1})"));
+  const auto again = folder.parse(print_job(job->spec));
+  ASSERT_TRUE(again) << render(again.error());
+  EXPECT_EQ(print_job(again->spec), print_job(job->spec)) << "PJ-1";
+  const auto error_of = [&](const std::string& reward) {
+    return refused(folder.parse(folder.minimal() + "reward: { " + reward + " }\n"));
+  };
+  EXPECT_HAS(error_of("type: judge").message, "needs `reward.url`");
+  EXPECT_HAS(error_of(url + "judge: { prompt: 'Good?' }").message, "never sees the completion");
+  EXPECT_HAS(error_of(url + "judge: { pattern: 'x' }").message, "has no group");
+  EXPECT_HAS(error_of(url + "judge: { range: [3, 3] }").message, "no room between its ends");
+  EXPECT_HAS(error_of(url + "judge: { extra_body: { n: 2 } }").message, "`n` of its own");
+  EXPECT_HAS(error_of("type: judge, url: 'https://a/'").message, "https is not in this version");
+  EXPECT_HAS(error_of("type: math, judge: { model: m }").message, "does not use");
+}
+
 TEST(LoadJob, TakesSeveralRewardsAsAListOrAMap) {
   const JobFolder folder;
   const auto list = folder.parse(folder.minimal() + R"(

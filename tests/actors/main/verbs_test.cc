@@ -352,6 +352,9 @@ generate --seed: -
 eval MODEL_DIR: models
 eval JOB.yaml: files
 eval --set: sets
+eval --url: -
+eval --served-model: -
+eval --concurrency: -
 score JOB.yaml: files
 score FILE: -
 score --type: choices

@@ -13,7 +13,9 @@
 #include <string_view>
 #include <thread>
 
+#include "runtime/base/guarded.h"
 #include "runtime/http/http_client.h"
+#include "runtime/http/http_posts.h"
 #include "runtime/http/http_server.h"
 
 namespace {
@@ -476,6 +478,78 @@ TEST(HttpRequests, end_with_their_owner_and_by_the_deadline) {
   EXPECT_EQ(late.get_future().get().code, ErrorCode::kTimedOut);
   asked.get_future().wait();
   respond({});
+}
+
+// The server answers once three requests wait for it, so that more would be seen.
+TEST(PostEach, PostsSomeAtATimeAndAsksAgain) {
+  constexpr std::size_t kAtOnce = 3, kAll = 44;
+  struct Held {
+    std::vector<std::function<void()>> answers;
+    std::size_t most = 0, calls = 0;
+  };
+  Guarded<Held> held;
+  const auto server = serve([&](const HttpRequest& request) {
+    return HttpLater{.start =
+                         [&, body = request.body](auto respond) {
+                           std::vector<std::function<void()>> now;
+                           held.with([&](Held& all) {
+                             all.answers.push_back([=] { respond({.body = body}); });
+                             all.most = std::max(all.most, all.answers.size());
+                             // The last ones come when the others have been answered.
+                             if (++all.calls > kAll - kAtOnce || all.answers.size() == kAtOnce)
+                               now = std::exchange(all.answers, {});
+                           });
+                           for (const auto& answer : now) answer();
+                         },
+                     .headers = {}};
+  });
+  std::vector<std::string> bodies(40);
+  std::size_t again = 0;
+  const PostEach posts{.count = bodies.size(),
+                       .concurrency = static_cast<int>(kAtOnce),
+                       .timeout = kPatience,
+                       .pause = milliseconds(1),
+                       .body = [](std::size_t i) { return std::to_string(i); },
+                       .take =
+                           [&](std::size_t i, const Result<HttpResponse>& response) {
+                             if (i % 10 == 0 && ++again <= kAll - 40) return AfterPost::kAgain;
+                             bodies[i] = response.value().body;
+                             return AfterPost::kGoOn;
+                           }};
+  post_each({server->endpoint(), "/x"}, posts);
+  for (std::size_t i = 0; i < bodies.size(); ++i) EXPECT_EQ(bodies[i], std::to_string(i));
+  held.with([&](const Held& all) {
+    EXPECT_EQ(all.calls, kAll);
+    EXPECT_EQ(all.most, kAtOnce);
+  });
+}
+
+TEST(PostEach, EndsWhenItIsToldTo) {
+  std::atomic<int> calls = 0;
+  const auto server = serve([&](const HttpRequest& request) {
+    ++calls;
+    return echo(request);
+  });
+  int taken = 0;
+  const PostEach posts{.count = 40,
+                       .concurrency = 4,
+                       .timeout = kPatience,
+                       .body = [](std::size_t) { return std::string(); },
+                       .take =
+                           [&](std::size_t, const Result<HttpResponse>&) {
+                             return ++taken < 5 ? AfterPost::kGoOn : AfterPost::kStop;
+                           }};
+  post_each({server->endpoint(), "/"}, posts);
+  EXPECT_EQ(taken, 5);
+  EXPECT_LE(calls, 8) << "of which four were under way";
+}
+
+TEST(Urls, ThoseOfAnOpenAiApiGetTheirRoute) {
+  for (const char* url : {"http://a:1", "http://a:1/", "http://a:1/v1", "http://a:1/v1/"})
+    EXPECT_EQ(openai_url(url, "/models"), "http://a:1/v1/models") << url;
+  EXPECT_EQ(openai_url("http://a/proxy/v1", "/models"), "http://a/proxy/v1/models");
+  for (const char* url : {"http://a/proxy/v1/models", "http://a/x?k=1", "nothing"})
+    EXPECT_EQ(openai_url(url, "/models"), url);
 }
 
 TEST(Urls, parse) {

@@ -329,6 +329,8 @@ TEST(JobNumbers, EveryOtherRealNumberIsUsedAsADouble) {
                                             "reward.scale",
                                             "reward.bias",
                                             "reward.clip",
+                                            "reward.judge.range",
+                                            "reward.judge.temperature",
                                             "reward.on_failure",
                                             "reward.limits.cpu_seconds_per_line",
                                             "learner.observe_fraction",

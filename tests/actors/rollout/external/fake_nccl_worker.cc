@@ -19,18 +19,28 @@ std::optional<std::string> FakeNcclWorker::join(const nlohmann::json& init_info)
     return "nccl_unique_id_b64 must decode to 128 bytes";
   packed_ = init_info.value("packed", false);
   chunk_bytes_ = init_info.value("packed_buffer_size_bytes", std::size_t{1} << 30);
-  collective::NcclEpoch epoch{.epoch = ++joins_,
-                              .rank = init_info.value("rank_offset", 0),
-                              .size = init_info.value("world_size", 0),
-                              .name = "worker"};
-  bytes->copy(epoch.unique_id.internal, bytes->size());
+  if (const auto why =
+          start(*bytes, init_info.value("rank_offset", 0), init_info.value("world_size", 0)))
+    return why;
+  float first = 0;
+  return perform(collective::NcclKind::kAllReduce, std::as_writable_bytes(std::span(&first, 1)));
+}
+
+std::optional<std::string> FakeNcclWorker::join_late(std::string_view unique_id) {
+  if (unique_id.size() != collective::kNcclUniqueIdBytes) return "no unique id of NCCL";
+  packed_ = false;
+  return start(unique_id, 1, 2);
+}
+
+std::optional<std::string> FakeNcclWorker::start(std::string_view unique_id, int rank, int size) {
+  collective::NcclEpoch epoch{.epoch = ++joins_, .rank = rank, .size = size, .name = "worker"};
+  unique_id.copy(epoch.unique_id.internal, unique_id.size());
   communicator_.reset();
   auto started = collective::NcclCommunicator::start(process_, epoch, kWorkerPatience);
   if (!started) return started.error().message;
   communicator_ = *std::move(started);
-  if (const auto ready = communicator_->wait_started(); !ready) return ready.error().message;
-  float first = 0;
-  return perform(collective::NcclKind::kAllReduce, std::as_writable_bytes(std::span(&first, 1)));
+  const auto ready = communicator_->wait_started();
+  return ready ? std::nullopt : std::optional(ready.error().message);
 }
 
 std::optional<std::string> FakeNcclWorker::perform(collective::NcclKind kind,

@@ -20,11 +20,16 @@ class FakeNcclWorker {
   FakeNcclWorker();
 
   std::optional<std::string> join(const nlohmann::json& init_info);
+  // As SGLang's do: rank 1 of 2, without a sum, and each tensor by itself.
+  std::optional<std::string> join_late(std::string_view unique_id);
+  void leave() { communicator_.reset(); }
+  bool joined() const { return communicator_ != nullptr; }
   // In the order given; `breaks`: leaves after the first broadcast.
   std::optional<std::string> receive(const std::vector<std::span<std::byte>>& tensors,
                                      bool breaks = false);
 
  private:
+  std::optional<std::string> start(std::string_view unique_id, int rank, int size);
   std::optional<std::string> perform(collective::NcclKind kind, std::span<std::byte> bytes);
 
   const collective::FakeNccl fake_;

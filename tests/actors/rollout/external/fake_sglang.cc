@@ -20,6 +20,7 @@
 //   stale-update    an update is answered as done, and the weights stay as they are
 //   wrong-update    … and the weights are others
 //   unflushed       … with 400, as the cache could not be emptied; the weights are the new ones
+//   wrong-order     (nccl) it takes the tensors in another order
 #include <atomic>
 #include <memory>
 #include <mutex>
@@ -28,7 +29,9 @@
 
 #include "actors/model/parameters.h"
 #include "actors/model/weights.h"
+#include "tests/actors/rollout/external/fake_nccl_worker.h"
 #include "tests/actors/rollout/external/fake_server.h"
+#include "tests/runtime/weights/store_client.h"
 
 namespace tandem::rollout {
 namespace {
@@ -56,6 +59,16 @@ constexpr const char* kValues[] = {"--model-path",
                                    "--tp-size"};
 constexpr const char* kFlags[] = {"--enable-metrics", "--skip-server-warmup",
                                   "--enable-deterministic-inference"};
+
+const std::set<std::string> kPosts{"/generate",
+                                   "/abort_request",
+                                   "/pause_generation",
+                                   "/continue_generation",
+                                   "/update_weights_from_disk",
+                                   "/init_weights_update_group",
+                                   "/begin_weight_update",
+                                   "/update_weights_from_distributed",
+                                   "/end_weight_update"};
 
 HttpResponse refusal(int status, const std::string& message) {
   return {.status = status, .body = dump_json({{"error", {{"message", message}}}})};
@@ -92,13 +105,10 @@ class FakeSglang {
                         {"root", options_.model},
                         {"owned_by", "sglang"},
                         {"max_model_len", positions()}}}}});
-    if (route == "/server_info") return answer({{"version", "0.5.23"}});
+    if (route == "/server_info") return answer({{"version", "0.5.23"}, {"tp_size", 1}});
     if (route == "/metrics")
       return options_.flags.contains("--enable-metrics") ? metrics() : refusal(404, "Not Found");
-    const bool posts = route == "/generate" || route == "/abort_request" ||
-                       route == "/pause_generation" || route == "/continue_generation" ||
-                       route == "/update_weights_from_disk";
-    if (!posts) return refusal(404, "Not Found");
+    if (!kPosts.contains(route)) return refusal(404, "Not Found");
     if (request.method != "POST") return refusal(405, "Method Not Allowed");
     const json body = parse_json(request.body);
     if (!body.is_object()) return refusal(422, "the body is not a JSON object");
@@ -108,6 +118,10 @@ class FakeSglang {
       return HttpResponse{};
     }
     if (route == "/update_weights_from_disk") return update(body);
+    if (route == "/init_weights_update_group") return join_group(body);
+    if (route == "/update_weights_from_distributed") return take_broadcasts(body);
+    if (route == "/begin_weight_update" || route == "/end_weight_update")
+      return bracket(route == "/begin_weight_update");
     if (route == "/continue_generation") {
       model_.resume();
       return answer({{"message", "Generation continued successfully."}, {"status", "ok"}});
@@ -261,6 +275,56 @@ class FakeSglang {
                      static_cast<std::uint64_t>(model_.sequences_running()))};
   }
 
+  // Its one rank joins the process group at the store, and connects with the first tensor.
+  HttpAnswer join_group(const json& body) {
+    const std::lock_guard lock(mutex_);
+    if (body.value("backend", "") != "nccl" || body.value("rank_offset", 0) != 1 ||
+        body.value("world_size", 0) != 2)
+      return updated(false, "this fake is rank 1 of 2");
+    store_ = std::make_unique<weights::StoreClient>(body.value("master_address", ""),
+                                                    body.value("master_port", std::uint16_t{0}));
+    group_ = body.value("group_name", "");
+    if (worker_) worker_->leave();
+    if (!store_->greeted() || !store_->add("init/", 1))
+      return updated(false, "Failed to initialize custom process group: no store");
+    return updated(true, "Succeeded to initialize custom process group.");
+  }
+  HttpAnswer bracket(bool begins) {
+    const std::lock_guard lock(mutex_);
+    if (begins == begun_) return updated(false, "it has begun, or has not");
+    begun_ = begins;
+    return updated(true, "Success");
+  }
+  HttpAnswer take_broadcasts(const json& body) {
+    const std::lock_guard lock(mutex_);
+    if (!begun_)
+      return updated(false, "must run between begin_weight_update() and end_weight_update()");
+    if (faults_.now("stall-update")) return never();
+    if (!store_ || body.value("group_name", "") != group_)
+      return updated(false, "Group " + body.value("group_name", "") + " not in list");
+    std::vector<std::byte> arena(manifest_.bytes_total);
+    std::vector<std::span<std::byte>> tensors;
+    for (const json& name : body.value("names", json::array())) {
+      const auto* spec = manifest_.find(name.get<std::string>());
+      if (!spec || body["shapes"].at(tensors.size()) != json(spec->shape) ||
+          body["dtypes"].at(tensors.size()) != "float32")
+        return updated(false, "the model has no parameter " + name.dump());
+      tensors.push_back(std::span(arena).subspan(spec->offset_bytes, spec->bytes));
+    }
+    if (!worker_) worker_ = std::make_unique<FakeNcclWorker>();
+    if (!worker_->joined()) {
+      const auto id = store_->get("/" + group_ + "/" + group_ + "//cuda//0");
+      if (const auto why = worker_->join_late(id.value_or(""))) return updated(false, *why);
+    }
+    if (faults_.now("wrong-order")) std::ranges::reverse(tensors);
+    const bool dies = faults_.now("die-in-update");
+    if (const auto why = worker_->receive(tensors, dies || faults_.now("break-update"))) {
+      if (dies) stop(options_, 1, "killed in the middle of an update");
+      return updated(false, *why);
+    }
+    return install(std::move(arena), body);
+  }
+
   HttpAnswer update(const json& body) {
     const std::lock_guard lock(mutex_);
     if (faults_.now("stall-update")) return never();
@@ -273,7 +337,9 @@ class FakeSglang {
     if (!arena) return updated(false, "Failed to get weights iterator: " + arena.error().message);
     if (faults_.now("break-update"))
       return updated(false, "Failed to update weights: 0. Rolling back to original weights.");
-    std::vector<std::byte> bytes(arena->bytes().begin(), arena->bytes().end());
+    return install({arena->bytes().begin(), arena->bytes().end()}, body);
+  }
+  HttpResponse install(std::vector<std::byte> bytes, const json& body) {
     if (faults_.now("wrong-update")) spoil(bytes);
     const std::string label = body.value("weight_version", model_.label());
     if (faults_.now("stale-update"))
@@ -293,7 +359,11 @@ class FakeSglang {
   const device::Manifest manifest_;
   std::atomic<std::uint64_t> unseeded_{0};
   std::atomic<bool> retracted_{false};
-  std::mutex mutex_;  // one update at a time
+  std::mutex mutex_;                             // one update at a time; guards what follows
+  std::unique_ptr<weights::StoreClient> store_;  // of the group that it has joined
+  std::string group_;
+  std::unique_ptr<FakeNcclWorker> worker_;
+  bool begun_ = false;
 };
 
 }  // namespace

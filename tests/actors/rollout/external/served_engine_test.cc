@@ -44,6 +44,7 @@ struct Peer {
   // With which completions follow from their seeds; null: they always do.
   const char* repeats;
   bool packed = true;
+  const char* below = nullptr;  // the program below the fake
 };
 constexpr Peer kPeers[] = {
     {"vllm_tcp", EngineName::kVllm, WeightTransfer::kTcp, TANDEM_FAKE_VLLM, "--max-num-seqs",
@@ -54,6 +55,10 @@ constexpr Peer kPeers[] = {
      "--max-num-seqs", nullptr},
     {"vllm_nccl_unpacked", EngineName::kVllm, WeightTransfer::kNccl, TANDEM_FAKE_VLLM,
      "--max-num-seqs", nullptr, false},
+    {"trtllm_tcp", EngineName::kTensorrtLlm, WeightTransfer::kTcp, TANDEM_FAKE_TRTLLM,
+     "--max-num-seqs", nullptr, true, TANDEM_FAKE_VLLM},
+    {"sglang_nccl", EngineName::kSglang, WeightTransfer::kNccl, TANDEM_FAKE_SGLANG,
+     "--max-running-requests", "--enable-deterministic-inference", false},
     {"sglang_disk", EngineName::kSglang, WeightTransfer::kDisk, TANDEM_FAKE_SGLANG,
      "--max-running-requests", "--enable-deterministic-inference"},
 };
@@ -82,7 +87,8 @@ ServerSpec server_spec(const Peer& peer, const TinyModel& model,
   const std::string own = testing::TempDir() + "/engine-" + std::to_string(getpid());
   return {.dialect = &dialect_of(peer.engine),
           .url = kRealServer ? kRealServer : "",
-          .command = {peer.fake},
+          .command = peer.below ? std::vector<std::string>{peer.fake, peer.below}
+                                : std::vector<std::string>{peer.fake},
           .args = std::move(args),
           .env = {{"TANDEM_FAKE_NCCL_DEVICE", "1"}},  // ours is GPU 0
           .launch = {.model = TANDEM_SOURCE_DIR "/configs/models/arithmetic",
@@ -98,6 +104,7 @@ ServerSpec server_spec(const Peer& peer, const TinyModel& model,
           .weights = {.manifest = model.weights(kV0).manifest(),
                       .folder = own + "-" + random_secret().substr(0, 8),
                       .nccl = peer.transfer == WeightTransfer::kNccl ? our_nccl() : nullptr,
+                      .meeting = dialect_of(peer.engine).meeting,
                       .name = "us",
                       .packed = peer.packed}};
 }
