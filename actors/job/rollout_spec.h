@@ -27,7 +27,8 @@ struct EngineServerSpec {
   double request_timeout_s = 600;
   std::optional<double> logprob_tolerance;  // nullopt: by model.dtype
   WeightTransfer weight_transfer = WeightTransfer::kAuto;
-  bool packed = true;  // for weight_transfer nccl: tensors go in chunks
+  bool packed = true;            // for weight_transfer nccl: tensors go in chunks
+  bool trusted_network = false;  // weights may go unencrypted to servers on other hosts
   // For weight_transfer disk, where the server sees it too; nullopt: in the run's directory.
   std::optional<std::filesystem::path> weights_dir;
 };

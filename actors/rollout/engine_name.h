@@ -28,15 +28,16 @@ enum class WeightTransfer : std::uint8_t {
   kTcp,   // the server reads the tensors from the rollout (runtime/weights/tensor_feed.h)
   kDisk,  // the server reads a folder that the rollout has written
   kNccl,  // the rollout broadcasts the tensors to the server's ranks
+  kIpc,   // the server opens a block of GPU memory of the rollout's, which shares its GPU
 };
 constexpr auto enum_names(WeightTransfer) {
   using enum WeightTransfer;
   return enum_name_rows<WeightTransfer>(
-      {{kAuto, "auto"}, {kTcp, "tcp"}, {kDisk, "disk"}, {kNccl, "nccl"}});
+      {{kAuto, "auto"}, {kTcp, "tcp"}, {kDisk, "disk"}, {kNccl, "nccl"}, {kIpc, "ipc"}});
 }
 
 inline constexpr std::array kVllmTransfers{WeightTransfer::kTcp, WeightTransfer::kDisk,
-                                           WeightTransfer::kNccl};
+                                           WeightTransfer::kNccl, WeightTransfer::kIpc};
 inline constexpr std::array kSglangTransfers{WeightTransfer::kDisk, WeightTransfer::kNccl};
 inline constexpr std::array kTensorrtLlmTransfers{WeightTransfer::kTcp};
 

@@ -1,8 +1,8 @@
 // The times at which an engine's sequences came, ran and got their tokens, and what each time adds
-// to the engine's histograms. Every engine uses these functions. Times are observed and decide
-// nothing.
+// to the engine's histograms. Times are observed and decide nothing. An engine whose model is in a
+// server sees no tokens come, and fills `queue` and `request` alone.
 //
-// At every moment, whatever was cancelled or computed anew:
+// Of any other engine, at every moment, whatever was cancelled or computed anew:
 //   ST-1  Each token that was generated is in one histogram: the first of its sequence in
 //         `first_token` (and `prefill`), any other in `token`.
 //   ST-2  `queue` has every sequence that ever ran; `decode` and `request` have those that ended.

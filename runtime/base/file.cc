@@ -381,7 +381,7 @@ Result<FileLock> FileLock::take_within(const std::filesystem::path& path, std::s
       error.code = ErrorCode::kTimedOut;
       return error;
     }
-    waits(*holder);
+    if (waits) waits(*holder);
     constexpr auto kWait = std::chrono::duration_cast<std::chrono::milliseconds>(kLockEvery);
     ::poll(nullptr, 0, static_cast<int>(kWait.count()));
   }

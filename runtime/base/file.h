@@ -144,7 +144,7 @@ class FileLock {
                                std::string_view help);
   // The same, and waits for the owner's end, however that comes: looks every kLockEvery, for at
   // most `wait_max`, after which the error is kTimedOut. `waits` gets the owner's pid before each
-  // wait.
+  // wait; may be empty.
   using Waits = std::function<void(pid_t owner)>;
   static Result<FileLock> take_within(const std::filesystem::path& path, std::string_view guarded,
                                       Duration wait_max, const Waits& waits);

@@ -43,7 +43,7 @@ Result<Endpoint> parse_endpoint(std::string_view text) {
 }
 
 // Connecting a UDP socket sends nothing: the kernel only chooses the route and the address.
-Result<std::string> local_address_towards(const Endpoint& to) {
+Result<Way> way_to(const Endpoint& to) {
   using boost::asio::ip::udp;
   boost::asio::io_context loop;
   boost::system::error_code error;
@@ -54,10 +54,15 @@ Result<std::string> local_address_towards(const Endpoint& to) {
     socket.connect(entry.endpoint(), error);
     if (error) continue;
     const auto local = socket.local_endpoint(error);
-    if (!error) return local.address().to_string();
+    if (!error) return Way{local.address().to_string(), entry.endpoint().address().to_string()};
   }
   return Error{ErrorCode::kUnreachable, "no route leads there: " + error.message(), to_string(to),
                "check --controller, or name this machine's address with --bind"};
+}
+
+Result<std::string> local_address_towards(const Endpoint& to) {
+  auto way = way_to(to);
+  return way ? Result<std::string>(std::move(way->ours)) : way.error();
 }
 
 Error listen_error(const Endpoint& at, int error_number) {

@@ -27,6 +27,14 @@ std::string to_string(const Endpoint& endpoint);
 // Errors: kInvalid.
 Result<Endpoint> parse_endpoint(std::string_view text);
 
+// The IPv4 addresses of both ends of the way from this host to another: the other end's address as
+// it is looked up, and the one at which this host can be reached from there. They are the same
+// where `to` is this host, by any but its loopback address. Errors: kUnreachable, as below.
+struct Way {
+  std::string ours, theirs;
+};
+Result<Way> way_to(const Endpoint& to);
+
 // The IPv4 address of this host from which it reaches `to`, which other hosts of that network can
 // reach in turn. Errors: kUnreachable where `to` has no address or no route leads there.
 Result<std::string> local_address_towards(const Endpoint& to);

@@ -24,7 +24,8 @@ class LoopListener {
   ~LoopListener() { stop(); }
 
   const link::Endpoint& endpoint() const { return endpoint_; }
-  // Runs `work` on the loop's thread, and returns when it is done.
+  // Runs `work` on the loop's thread, and returns when it is done. Not from that thread, and not
+  // after stop().
   void perform(const std::function<void()>& work);
   // Ends the thread: no handler runs from then on. What they hold ends with the object.
   void stop();

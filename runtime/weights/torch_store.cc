@@ -133,8 +133,8 @@ class StoreSession : public std::enable_shared_from_this<StoreSession> {
         return;
     }
   }
-  // While a client waits it says nothing: what can be read is the end of its connection. Holds the
-  // session, too, of which nothing else is under way.
+  // While a client waits it says nothing: what can be read is the end of its connection. The
+  // handler is also what holds the session meanwhile.
   void watch_for_the_end(std::uint64_t wait) {
     socket_.async_wait(tcp::socket::wait_read, [self = shared_from_this(), wait](error_code error) {
       if (error || wait == self->waits_) self->waits_for_.clear();

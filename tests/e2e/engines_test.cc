@@ -8,6 +8,7 @@
 
 #include "runtime/link/free_port.h"
 #include "tests/e2e/cluster_driver.h"
+#include "tests/e2e/network.h"
 
 namespace tandem::e2e {
 namespace {
@@ -161,6 +162,52 @@ TEST_P(Engines, AServerThatRunsAlreadyIsDrivenAndLeftAlone) {
   EXPECT_NE(refused.code, 0);
   EXPECT_NE(refused.text().find("its server is one of " + name), std::string::npos)
       << refused.text();
+}
+
+// What a version's probe has to give is in no journal: the learner tells it to the next exchange.
+TEST(EngineProbes, VersionsAreProvedAfterTheDeathOfAController) {
+  const Home home;
+  const std::string rollout = std::string(kSmallId) + "/rollout/0";
+  home.up();
+  const Finished submitted =
+      home.run(Words{"submit"} + served_job(kServed[0]) + held(home, kEngineSteps / 2));
+  ASSERT_EQ(submitted.code, 0) << submitted.text();
+  ASSERT_TRUE(eventually([&] {
+    return home.json({"get", "jobs", kSmallId})["step"] >= kEngineSteps / 2;
+  }));
+  const json controller = home.address();
+  ASSERT_EQ(kill(controller["pid"].get<pid_t>(), SIGKILL), 0);
+  ASSERT_TRUE(home.next_controller(controller["epoch"]));
+  ASSERT_TRUE(eventually([&] { return actor(home, rollout)["state"] == "Ready"; }));
+  ASSERT_EQ(kill(actor(home, rollout)["pid"].get<pid_t>(), SIGKILL), 0);
+  let_go(home);
+  EXPECT_EQ(home.run({"wait", kSmallId, "--for", "Succeeded"}).code, 0);
+  const std::string logs = rollout_logs(home);
+  EXPECT_NE(logs.find("event=engine_ready"), logs.rfind("event=engine_ready")) << "it came anew";
+  EXPECT_EQ(logs.find("event=version_unproven"), std::string::npos) << logs;
+  expect_right(home, home.result_of(kSmallId));
+  home.down();
+}
+
+TEST(EngineOnAnotherHost, IsFedWhereTheNetworkIsTrustedAndRefusedElsewhere) {
+  Home home, refusing, far;
+  const auto network = Network::make(home);
+  if (!network) GTEST_SKIP() << "no network namespaces here";
+  for (Home* near : {&home, &refusing}) near->start_by(network->on_first());
+  const std::string port = "8011";
+  Process server = far.start_program(
+      network->on_second() +
+      Words{"env", "-u", "TANDEM_HOME", "VLLM_SERVER_DEV_MODE=1", TANDEM_FAKE_VLLM} +
+      kServed[0].arguments + Words{"--host", network->second_address(), "--port", port});
+  ASSERT_TRUE(server.said("Application startup complete"));
+  const Words job{"rollout.name=vllm",
+                  "rollout.engine.url=[http://" + network->second_address() + ":" + port + "]"};
+  const Finished refused = refusing.run(Words{"run"} + small_job(2, job));
+  EXPECT_NE(refused.code, 0);
+  EXPECT_NE(refused.text().find("is on another host"), std::string::npos) << refused.text();
+  const json result = home.train(
+      kSmallId, small_job(kEngineSteps, job + Words{"rollout.engine.trusted_network=true"}));
+  expect_right(home, result);
 }
 
 TEST(EngineErrors, WhatIsWrongWithAServerIsSaidWithWhatToDo) {

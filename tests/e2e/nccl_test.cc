@@ -81,6 +81,23 @@ TEST_F(ByNccl, AServerOfVllmIsFedByTheRollout) {
   home.expect_nothing_left();
 }
 
+// The rollout's GPU is its server's, too. One push breaks off.
+TEST_F(ByNccl, AServerOfVllmReadsABlockOfItsGpu) {
+  constexpr int kSteps = 4;
+  const json env{{"TANDEM_CUDA_MODULE", TANDEM_CUDA_EMULATED}, {"TANDEM_EMULATED_GPUS", "4"}};
+  const json fault{"--fault", "break-update", "--fault-at", "3"};
+  const json result = home.train(
+      kSmallId,
+      job(kSteps, {"rollout.name=vllm", "rollout.replicas=1",
+                   "rollout.engine.command=" + json{TANDEM_FAKE_VLLM}.dump(),
+                   "rollout.engine.args=" + fault.dump(), "rollout.engine.env=" + env.dump(),
+                   "rollout.engine.weight_transfer=ipc", "rollout.engine.logprob_tolerance=1e-4"}));
+  EXPECT_EQ(result["ledger"]["trained"], kSteps * kGroups);
+  EXPECT_EQ(said_in_logs("rollout", "event=push_failed phase=send"), 1) << "and made once more";
+  EXPECT_LT(result["logprob_diff"]["max_at_staleness_0"], 1e-4);
+  home.expect_nothing_left();
+}
+
 TEST_F(ByNccl, TheWeightsAreThoseOfSharedMemory) {
   constexpr int kSteps = 4;
   const Words lag{"async.schedule=fixed_lag", "async.max_staleness=1"};

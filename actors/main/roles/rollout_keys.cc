@@ -1,7 +1,7 @@
 // The rows of the job table for the sections `rollout`, `eval` and `pools.rollout`; job_keys.cc
 // explains how rows work.
 #include <algorithm>
-#include <array>
+#include <sstream>
 #include <string>
 
 #include "actors/job/key_fields.h"
@@ -175,12 +175,17 @@ const Key kRolloutKeys[] = {
      .unit = "nats"},
     {.path = "rollout.engine.weight_transfer",
      .field = [](J& j) { return slot(j.rollout.engine.weight_transfer); },
-     .description =
-         "How a version goes from a rollout to its server. `tcp`: the server reads it "
-         "from the rollout, by a module of Tandem's that vLLM loads; `disk`: the "
-         "rollout writes a folder, which the server reads; `nccl`: the rollout "
-         "broadcasts it to the ranks of a vLLM or SGLang on other GPUs; `auto`: `tcp` for vLLM, "
-         "`disk` for SGLang."},
+     .description = "How a version goes from a rollout to its server. `tcp`: the server reads it "
+                    "from the rollout, by a module of Tandem's that vLLM loads; `disk`: the "
+                    "rollout writes a folder, which the server reads; `nccl`: the rollout "
+                    "broadcasts it to the ranks of a vLLM or SGLang on other GPUs; `ipc`: a vLLM "
+                    "reads it from a block of the GPU that it shares with its rollout; `auto`: "
+                    "`tcp` for vLLM, "
+                    "`disk` for SGLang."},
+    {.path = "rollout.engine.trusted_network",
+     .field = [](J& j) { return slot(j.rollout.engine.trusted_network); },
+     .description = "Whether weights may travel unencrypted, by `tcp` or `nccl`, to a server of "
+                    "`url` on another host."},
     {.path = "rollout.engine.packed",
      .field = [](J& j) { return slot(j.rollout.engine.packed); },
      .description =
@@ -323,7 +328,9 @@ void gpu_rules(const JobSpec& job, std::vector<Violation>& broken) {
   const auto wrong = [&](const std::string& message, const std::string& help) {
     broken.push_back({"pools.rollout.gpus_per_actor", message, help});
   };
-  const std::string has = nlohmann::json(gpus).dump();
+  std::ostringstream has_gpus;
+  has_gpus << gpus;
+  const std::string has = has_gpus.str();
   if (job.rollout.name == EngineName::kNative) {
     if (gpus > 1)
       wrong("the native engine computes on one GPU, and a rollout has " + has,
@@ -333,7 +340,7 @@ void gpu_rules(const JobSpec& job, std::vector<Violation>& broken) {
   if (!engine.url.empty()) {
     if (gpus > 1)
       wrong("the servers at `rollout.engine.url` have GPUs of their own, and a rollout has " + has,
-            "set it to 0, or to 1 for `rollout.engine.weight_transfer: nccl`");
+            "set it to 0, or to 1 for `rollout.engine.weight_transfer: nccl` or `ipc`");
     return;
   }
   // On a CPU a server's ranks are processes; and other settings than Tandem's may spread it over
@@ -395,11 +402,22 @@ void server_rules(const JobSpec& job, std::vector<Violation>& broken) {
          "`rollout.engine.weight_transfer: " + std::string(spelling(engine.weight_transfer)) +
              "` does not lead to " + name,
          "use `auto`"});
-  if (engine.weight_transfer == WeightTransfer::kNccl && job.pools.rollout.gpus_per_actor == 0)
+  const bool by_ipc = engine.weight_transfer == WeightTransfer::kIpc;
+  const EngineShapeSpec& shape = job.rollout.shape;
+  if (by_ipc && (shape.tensor_model_parallel_size > 1 || shape.data_parallel_size > 1 ||
+                 job.pools.rollout.gpus_per_actor > 1))
     broken.push_back({"rollout.engine.weight_transfer",
-                      "`rollout.engine.weight_transfer: nccl` sends from a GPU of the rollout, and "
-                      "`pools.rollout.gpus_per_actor` is 0",
-                      "use `auto`, or give each rollout a GPU beside its server's"});
+                      "`rollout.engine.weight_transfer: ipc` is for a server on one GPU",
+                      "use `auto`"});
+  if ((by_ipc || engine.weight_transfer == WeightTransfer::kNccl) &&
+      job.pools.rollout.gpus_per_actor == 0)
+    broken.push_back(
+        {"rollout.engine.weight_transfer",
+         "`rollout.engine.weight_transfer: " + std::string(spelling(engine.weight_transfer)) +
+             "` sends from a GPU of the rollout, and `pools.rollout.gpus_per_actor` "
+             "is 0",
+         by_ipc ? "use `auto`, or give each rollout its server's GPU"
+                : "use `auto`, or give each rollout a GPU beside its server's"});
   trtllm_rules(job, broken);
   if (engine.url.empty()) return;
   if (engine.command || engine.python || !engine.args.empty() || !engine.env.empty())

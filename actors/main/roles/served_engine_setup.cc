@@ -10,6 +10,9 @@
 #include "actors/rank/rank_failure.h"
 #include "actors/rollout/external/served_server.h"
 #include "runtime/base/secret.h"
+#include "runtime/http/http_client.h"
+#include "runtime/link/endpoint.h"
+#include "runtime/node/resources.h"
 #include "runtime/weights/weights_config.h"
 
 namespace tandem::app {
@@ -78,16 +81,44 @@ rollout::LaunchSpec launch_of(const job::JobSpec& job, const rollout::EngineConf
 // Of this rollout alone, also among those of other runs.
 std::filesystem::path weights_folder(const messages::StartRank& start, const job::JobSpec& job) {
   const std::filesystem::path run(start.run_dir);
-  const std::string rollout = "rollout-" + std::to_string(index_of(start.actor));
+  // Of this host: its locks may say nothing to others that see the same folder.
+  const std::string own =
+      "rollout-" + std::to_string(index_of(start.actor)) + "@" + node::hostname();
   if (const auto& named = job.rollout.engine.weights_dir)
-    return *named / weights::weights_name(start.job, run) / rollout;
-  return run / "engine" / "weights" / rollout;
+    return *named / (rollout::kJobFolderPrefix + weights::weights_name(start.job, run)) / own;
+  return run / "engine" / "weights" / own;
 }
 
-// By NCCL the rollout's own GPU sends, which is not the server's.
+// Where a rollout listens for the server that takes weights from it: on its own host; or, for one
+// on another host, at the address that leads there, where the job trusts the network between them.
+Result<std::string> address_for(const std::string& url, const job::EngineServerSpec& engine,
+                                rollout::WeightTransfer transfer) {
+  if (url.empty()) return std::string(link::kLoopback);
+  const auto server = http::parse_url(url);
+  if (!server) return server.error();
+  const auto way = link::way_to(server->server);
+  if (!way)
+    return Error{way.error().code, way.error().message, url,
+                 "is the address in rollout.engine.url right?"};
+  if (way->ours == way->theirs || way->theirs.starts_with("127."))
+    return std::string(link::kLoopback);
+  if (transfer == rollout::WeightTransfer::kIpc)
+    return Error{ErrorCode::kInvalid, "the server at " + url + " is on another host",
+                 "rollout.engine.weight_transfer", "`ipc` needs it on the GPU of its rollout"};
+  if (engine.trusted_network) return way->ours;
+  return Error{ErrorCode::kInvalid,
+               "the server at " + url +
+                   " is on another host, and weights would travel there "
+                   "unencrypted",
+               "rollout.engine.trusted_network",
+               "set it to true where you trust that network, or use "
+               "`rollout.engine.weight_transfer: disk`"};
+}
+
+// By NCCL the rollout's own GPU sends, which is not the server's; by IPC the one that they share.
 Result<rollout::SourceSpec> source_of(RankResources& resources, const messages::StartRank& start,
                                       const job::JobSpec& job, rollout::WeightTransfer transfer,
-                                      const device::Manifest& manifest) {
+                                      const device::Manifest& manifest, const std::string& url) {
   const rollout::Dialect& dialect = rollout::dialect_of(job.rollout.name);
   rollout::SourceSpec spec{.manifest = manifest,
                            .folder = weights_folder(start, job),
@@ -95,11 +126,18 @@ Result<rollout::SourceSpec> source_of(RankResources& resources, const messages::
                            .name = start.actor,
                            .packed = job.rollout.engine.packed && dialect.packs,
                            .timeout = duration_of(job.rollout.engine.request_timeout_s)};
-  if (transfer != rollout::WeightTransfer::kNccl) return spec;
+  const bool nccl = transfer == rollout::WeightTransfer::kNccl;
+  if (transfer != rollout::WeightTransfer::kDisk) {
+    auto host = address_for(url, job.rollout.engine, transfer);
+    if (!host) return rank::of_input(host.error());
+    spec.host = *std::move(host);
+  }
+  if (!nccl && transfer != rollout::WeightTransfer::kIpc) return spec;
   const auto device = device_of(job.pools.rollout.gpus_per_actor);
   if (!device) return device.error();
-  if (const auto opened = resources.open_nccl(); !opened) return opened.error();
   spec.device = *device;
+  if (!nccl) return spec;
+  if (const auto opened = resources.open_nccl(); !opened) return opened.error();
   spec.nccl = &resources.device.nccl->process();
   return spec;
 }
@@ -128,7 +166,7 @@ Result<std::unique_ptr<rollout::Engine>> make(RankResources& resources,
          "vLLM on a CPU keeps its old output head when it loads weights from disk, and this "
          "model's head is its embedding",
          "rollout.engine.weight_transfer", "use `tcp`"});
-  auto weights = source_of(resources, start, job, transfer, info.manifest);
+  auto weights = source_of(resources, start, job, transfer, info.manifest, *url);
   if (!weights) return weights.error();
   auto server =
       rollout::open_server({.dialect = &dialect,

@@ -1,9 +1,8 @@
 // A request of the queue becomes one call, or two where an evaluation wants a greedy completion
 // beside sampled ones. The answers of calls come on a thread of the HTTP client, which puts them
-// into an inbox; step() alone reads it, so that nothing else here is shared.
-//
-// An update pauses the server, and what it computes goes on afterwards by the new version. Which
-// tokens are of which version is told by the server's spans, never guessed.
+// into an inbox; step() alone reads it, so that nothing else here is shared. An update pauses the
+// server, and what it computes goes on afterwards by the new version. Which tokens are of which
+// version is told by the server's spans, never guessed.
 #include "actors/rollout/external/served_engine.h"
 
 #include <algorithm>
@@ -14,6 +13,7 @@
 #include "actors/rollout/answers.h"
 #include "actors/rollout/external/served_answer.h"
 #include "actors/rollout/external/served_versions.h"
+#include "actors/rollout/sequence_times.h"
 #include "actors/rollout/work_queue.h"
 #include "runtime/base/check.h"
 #include "runtime/base/guarded.h"
@@ -26,8 +26,7 @@ namespace {
 // How often the engine looks for answers while it waits for some.
 constexpr Duration kLookEvery = std::chrono::milliseconds(2);
 constexpr Duration kPauseMin = std::chrono::milliseconds(250);  // before the second ask; it doubles
-constexpr Duration kAbortTimeout = std::chrono::seconds(10);
-constexpr Duration kFiguresTimeout = std::chrono::seconds(10);
+constexpr Duration kAsideTimeout = std::chrono::seconds(10);  // of aborts and figures
 // Completions of one call draw with seed + index, which must not overflow 63 bits.
 constexpr std::uint64_t kSeedMask = (std::uint64_t{1} << 62) - 1;
 
@@ -104,7 +103,9 @@ struct ServedEngine::State {
   bool failed = false;
   device::Buffer sink = {};
   TokenCounts counts = {};
+  messages::Latencies latencies = {};  // what can be seen from here: `queue` and `request`
 
+  void push(Request request);
   void start_requests();
   void open_call(const std::shared_ptr<OpenWork>& work, std::size_t first, std::int32_t n);
   void send_due();
@@ -143,6 +144,8 @@ void ServedEngine::State::ask(std::uint64_t number, const ServerCall& call, Dura
 void ServedEngine::State::start_requests() {
   while (running() < config.engine.args.max_num_seqs && queue.next() != nullptr) {
     Request request = queue.take();
+    observe(latencies.queue, messages::kRequestBounds, seconds(clock() - request.submitted),
+            static_cast<std::uint64_t>(request.n));
     auto work = std::make_shared<OpenWork>();
     const std::int32_t n = request.n;
     work->trajectories.resize(static_cast<std::size_t>(n));
@@ -239,6 +242,8 @@ void ServedEngine::State::answered(std::uint64_t number,
   if (!trajectories) return ask_again(number, trajectories.error());
   heard = clock();
   OpenWork& work = *found->second.work;
+  observe(latencies.request, messages::kRequestBounds, seconds(heard - work.request.submitted),
+          trajectories->size());
   for (std::size_t i = 0; i < trajectories->size(); ++i) {
     counts.generation_tokens += (*trajectories)[i].tokens.size();
     work.trajectories[found->second.first + i] = std::move((*trajectories)[i]);
@@ -290,7 +295,7 @@ void ServedEngine::State::begin_anew() {
 
 void ServedEngine::State::abort(const OpenCall& call) const {
   for (const ServerCall& one : config.dialect->abort(call.id, call.n))
-    server.ask(one, kAbortTimeout, [](const auto&) {});
+    server.ask(one, kAsideTimeout, [](const auto&) {});
 }
 
 void ServedEngine::State::finish(OpenWork& work) {
@@ -302,7 +307,7 @@ void ServedEngine::State::look_at_figures() {
   if (figures.asked || clock() < figures.due) return;
   figures.asked = true;
   figures.due = clock() + config.metrics_every;
-  ask(kMetricsCall, {.method = CallMethod::kGet, .target = "/metrics"}, kFiguresTimeout);
+  ask(kMetricsCall, {.method = CallMethod::kGet, .target = "/metrics"}, kAsideTimeout);
 }
 
 // A server without figures, or one that is busy, is judged by its answers alone.
@@ -467,17 +472,17 @@ Result<std::unique_ptr<ServedEngine>> ServedEngine::make(ServedModel model, Serv
                                                         .probe = std::move(probe)})));
 }
 
-void ServedEngine::submit(messages::GroupWork work) {
-  Request request = request_of(std::move(work));
-  if (encode_prompt(request, *state_->model.tokenizer, state_->config.engine, state_->answers))
-    state_->queue.push(std::move(request));
+void ServedEngine::State::push(Request request) {
+  if (!encode_prompt(request, *model.tokenizer, config.engine, answers)) return;
+  request.submitted = clock();
+  queue.push(std::move(request));
 }
 
+void ServedEngine::submit(messages::GroupWork work) { state_->push(request_of(std::move(work))); }
+
 void ServedEngine::submit(messages::Evaluate evaluation) {
-  state_->answers.open(std::move(evaluation), [this](Request request) {
-    if (encode_prompt(request, *state_->model.tokenizer, state_->config.engine, state_->answers))
-      state_->queue.push(std::move(request));
-  });
+  state_->answers.open(std::move(evaluation),
+                       [this](Request request) { state_->push(std::move(request)); });
 }
 
 void ServedEngine::cancel(std::span<const GroupId> groups) { state_->cancel(is_of(groups)); }
@@ -519,7 +524,8 @@ std::vector<EngineEvent> ServedEngine::poll() { return state_->answers.take(); }
 
 EngineStats ServedEngine::stats() const {
   EngineStats stats{.generation_tokens = state_->counts.generation_tokens,
-                    .prompt_tokens = state_->counts.prompt_tokens};
+                    .prompt_tokens = state_->counts.prompt_tokens,
+                    .latencies = state_->latencies};
   std::int64_t running = state_->running();
   std::int64_t waiting = state_->queue.sequences();
   if (const auto& figures = state_->figures.newest) {

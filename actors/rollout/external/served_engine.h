@@ -40,11 +40,12 @@ inline constexpr int kAsksMax = 4;
 // once, on any thread, also after the engine has gone.
 struct ServerLink {
   using Done = std::function<void(Result<http::HttpResponse>)>;
+  // Offers a version's tensors; the server is told by the calls of a push where to take them from.
+  // First: a server that ends with the link does so before what it reads is freed.
+  std::shared_ptr<WeightSource> weights;
   std::function<void(const ServerCall& call, Duration timeout, Done done)> ask;
   // Why the server has ended, where this rollout started it; nothing while it runs.
   std::function<std::optional<std::string>()> ended;
-  // Offers a version's tensors; the server is told by the calls of a push where to take them from.
-  std::shared_ptr<WeightSource> weights;
 };
 
 struct ServedConfig {

@@ -151,12 +151,12 @@ Result<ServerLink> open_server(ServerSpec spec) {
   log::info("event=engine_ready engine={} at={}", spelling(spec.dialect->name),
             to_string(parts->at));
   return ServerLink{
+      .weights = *std::move(source),
       .ask = [parts](const ServerCall& call, Duration timeout,
                      ServerLink::Done done) { parts->ask(call, timeout, std::move(done)); },
       .ended = [parts]() -> std::optional<std::string> {
         return parts->process ? parts->process->ended() : std::nullopt;
-      },
-      .weights = *std::move(source)};
+      }};
 }
 
 }  // namespace tandem::rollout

@@ -46,6 +46,12 @@ std::int64_t JsonReader::integer(const char* field) {
   return {};
 }
 
+std::int64_t JsonReader::integer_or(const char* field, std::int64_t otherwise) {
+  return at(field).is_null() ? otherwise : integer(field);
+}
+
+bool JsonReader::flag(const char* field) { return at(field) == true; }
+
 std::int32_t JsonReader::count(const char* field) {
   const std::int64_t value = integer(field);
   if (value >= 0 && value <= std::numeric_limits<std::int32_t>::max())

@@ -22,8 +22,10 @@ class JsonReader {
 
   std::string text(const char* field);
   std::int64_t integer(const char* field);
-  std::int32_t count(const char* field);  // 0 or more
-  double number(const char* field);       // finite
+  std::int64_t integer_or(const char* field, std::int64_t otherwise);  // where there is none
+  bool flag(const char* field);                                        // false where there is none
+  std::int32_t count(const char* field);                               // 0 or more
+  double number(const char* field);                                    // finite
   std::vector<std::int32_t> integers(const char* field);
   // `read` gets the object of this name.
   void object(const std::string& field, const std::function<void(JsonReader&)>& read);

@@ -278,6 +278,11 @@ ServerCall take_broadcasts(const PushFacts& facts) {
 Result<int> read_ranks(const std::string& body) {
   return read_server_json<int>(body, [](JsonReader& root) {
     const std::int64_t ranks = root.integer("tp_size");
+    // Ranks of the group are those of tensor parallelism alone.
+    if (root.integer_or("dp_size", 1) > 1 && !root.flag("enable_dp_attention"))
+      root.wrong("dp_size", "`nccl` reaches one copy of the model in a server; use `disk`");
+    if (root.integer_or("pp_size", 1) > 1)
+      root.wrong("pp_size", "`nccl` does not reach stages of a pipeline; use `disk`");
     if (ranks < 1 || ranks > kRanksMax) root.wrong("tp_size", "it is no number of ranks");
     return static_cast<int>(ranks);
   });

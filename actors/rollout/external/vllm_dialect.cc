@@ -6,6 +6,8 @@
 // request carries the version's label as its cache_salt, so that no prefix of another version is
 // found. With clear_cache=true frozen requests compute their keys and values anew.
 //
+// By ipc the module that Tandem gives the server opens a block of the rollout's GPU memory.
+//
 // By disk a version is loaded by the workers' reload_weights, as a collective call of theirs, after
 // one that gives them a loader of files; it gets its label by a call of its own.
 //
@@ -75,9 +77,12 @@ constexpr auto kMetrics = std::to_array<MetricName>({
     {.name = "vllm:kv_cache_usage_perc", .field = &ServerMetrics::kv_cache_usage},
 });
 
-bool loads_module(WeightTransfer transfer) { return transfer == WeightTransfer::kTcp; }
+bool loads_module(WeightTransfer transfer) {
+  return transfer == WeightTransfer::kTcp || transfer == WeightTransfer::kIpc;
+}
 std::string_view weight_backend(WeightTransfer transfer) {
   if (transfer == WeightTransfer::kTcp) return "tandem_tcp";
+  if (transfer == WeightTransfer::kIpc) return "tandem_ipc";
   if (transfer == WeightTransfer::kNccl) return "nccl";
   return {};
 }
@@ -218,6 +223,16 @@ Result<std::vector<float>> read_scores(const std::string& body,
   });
 }
 
+// Tensors by their names, and where each begins in a block.
+json update_info(const PushFacts& facts) {
+  json info = tensors_by_name(*facts.manifest, "dtype_names");
+  if (facts.transfer != WeightTransfer::kIpc) return info;
+  info["offsets"] = json::array();
+  for (const device::ParameterSpec& spec : facts.manifest->parameters)
+    info["offsets"].push_back(spec.offset_bytes);
+  return info;
+}
+
 // The rollout is rank 0, and the server's ranks follow.
 json nccl_info(const PushFacts& facts) {
   return {{"nccl_unique_id_b64", base64(facts.from.unique_id)},
@@ -254,6 +269,11 @@ ServerCall push(PushPhase phase, const PushFacts& facts) {
       if (facts.transfer == WeightTransfer::kNccl)
         return {.target = "/init_weight_transfer_engine",
                 .body = dump_json({{"init_info", nccl_info(facts)}})};
+      if (facts.transfer == WeightTransfer::kIpc)
+        return {.target = "/init_weight_transfer_engine",
+                .body = dump_json(
+                    {{"init_info",
+                      {{"block", base64(facts.from.block)}, {"bytes", facts.from.block_bytes}}}})};
       return {.target = "/init_weight_transfer_engine",
               .body = dump_json({{"init_info",
                                   {{"host", facts.from.feed.host},
@@ -266,9 +286,8 @@ ServerCall push(PushPhase phase, const PushFacts& facts) {
         return {.target = "/collective_rpc",
                 .body = dump_json({{"method", "reload_weights"},
                                    {"kwargs", {{"weights_path", facts.from.folder.string()}}}})};
-      return {
-          .target = "/update_weights",
-          .body = dump_json({{"update_info", tensors_by_name(*facts.manifest, "dtype_names")}})};
+      return {.target = "/update_weights",
+              .body = dump_json({{"update_info", update_info(facts)}})};
     case PushPhase::kFinish:
       if (facts.transfer == WeightTransfer::kDisk)
         return {.target = "/update_weight_version",

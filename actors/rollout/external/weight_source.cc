@@ -5,8 +5,12 @@
 
 #include "actors/model/safetensors.h"
 #include "runtime/base/check.h"
+#include "runtime/base/file.h"
 #include "runtime/base/guarded.h"
 #include "runtime/base/secret.h"
+#include "runtime/device/memory.h"
+#include "runtime/device/queue.h"
+#include "runtime/device/shared_block.h"
 #include "runtime/sandbox/workers.h"
 #include "runtime/weights/tensor_broadcast.h"
 #include "runtime/weights/tensor_feed.h"
@@ -45,7 +49,7 @@ class FeedSource final : public WeightSource {
 // name once it is whole, and is there only while its version is offered.
 class FolderSource final : public WeightSource {
  public:
-  explicit FolderSource(SourceSpec spec) : spec_(std::move(spec)) {}
+  FolderSource(SourceSpec spec, FileLock lock) : spec_(std::move(spec)), lock_(std::move(lock)) {}
   ~FolderSource() override {
     withdraw();
     std::error_code ignored;
@@ -86,6 +90,7 @@ class FolderSource final : public WeightSource {
   }
 
   const SourceSpec spec_;
+  const FileLock lock_;
   fs::path offered_;
   std::unique_ptr<sandbox::Workers> writer_;
 };
@@ -182,7 +187,7 @@ class NcclSource final : public WeightSource {
     if (!id) return id.error();
     if (spec_.meeting == NcclMeeting::kTorchStore) {
       store_.reset();  // clients of the meeting before are cut off
-      auto store = weights::TorchStore::listen();
+      auto store = weights::TorchStore::listen(spec_.host);
       if (!store) return store.error();
       store_ = *std::move(store);
       group_ = "tandem-" + random_secret().substr(0, kGroupChars);
@@ -204,14 +209,91 @@ class NcclSource final : public WeightSource {
   std::unique_ptr<sandbox::Workers> worker_;  // last: its thread uses the others
 };
 
-Result<std::unique_ptr<WeightSource>> make_folder_source(SourceSpec spec) {
+// One block on the rollout's GPU, which the server's processes open by its name. It is written only
+// when a push is over, and freed after the server that was started here has ended; a server that
+// runs by itself has it open only within an update.
+class IpcSource final : public WeightSource {
+ public:
+  void offer(std::span<const std::byte> arena, const std::string&, Done done) override {
+    withdraw();
+    writer_ = std::make_unique<sandbox::Workers>(1);
+    writer_->post([this, arena, done = std::move(done)](int) { done(place(arena)); });
+  }
+  void withdraw() override { writer_.reset(); }  // waits
+
+ private:
+  Result<OfferedWeights> place(std::span<const std::byte> arena) {
+    if (block_.size() != arena.size()) {
+      block_ = {};
+      auto made = device::Buffer::allocate(arena.size(), "a version for the engine's server",
+                                           device::MemoryKind::kDevice);
+      if (!made) return made.error();
+      block_ = *std::move(made);
+      const auto name = device::share(block_);
+      if (!name) return name.error();
+      name_.assign(reinterpret_cast<const char*>(name->handle.data()), name->handle.size());
+    }
+    copy(copies_.stream(), block_.data(), arena.data(), arena.size());
+    synchronize(copies_.stream());
+    return OfferedWeights{.block = name_, .block_bytes = arena.size()};
+  }
+
+  const device::Queue copies_{device::DeviceKind::kCuda};
+  device::Buffer block_;
+  std::string name_;
+  std::unique_ptr<sandbox::Workers> writer_;  // last: its thread uses the others
+};
+
+constexpr const char* kLockSuffix = ".lock";  // behind the name of a rollout's folder
+constexpr Duration kLockMax = std::chrono::seconds(10);
+
+template <class Use>
+void for_each_in(const fs::path& folder, Use use) {
   std::error_code failed;
+  for (fs::directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed))
+    use(at->path());
+}
+
+// Removes what rollouts of a job that have died on this host have left: folders "rollout-N@HOST",
+// whose locks are free. `host`: "@HOST".
+void remove_abandoned(const fs::path& job, const std::string& host) {
+  for_each_in(job, [&](const fs::path& file) {
+    const std::string name = file.filename().string();
+    if (!name.starts_with("rollout-") || !name.ends_with(host + kLockSuffix)) return;
+    fs::path folder = file;
+    folder.replace_extension();
+    std::error_code ignored;
+    if (!fs::exists(folder, ignored)) return;
+    const auto lock = FileLock::take(file, "", "");
+    if (lock) fs::remove_all(folder, ignored);
+  });
+}
+
+Result<std::unique_ptr<WeightSource>> make_folder_source(SourceSpec spec) {
+  const auto failed_by = [&](ErrorCode code, const std::string& why) {
+    return Error{code, "cannot make the folder for versions: " + why, spec.folder,
+                 "name another one in rollout.engine.weights_dir"};
+  };
+  std::error_code failed;
+  fs::create_directories(spec.folder.parent_path(), failed);
+  if (failed) return failed_by(ErrorCode::kInvalid, failed.message());
+  auto lock = FileLock::take_within(spec.folder.string() + kLockSuffix, "the folder for versions",
+                                    std::min(spec.timeout, kLockMax), {});
+  if (!lock) return failed_by(lock.error().code, lock.error().message);
   fs::remove_all(spec.folder, failed);  // what an incarnation before this one left
   if (!failed) fs::create_directories(spec.folder, failed);
-  if (failed)
-    return Error{ErrorCode::kInvalid, "cannot make the folder for versions: " + failed.message(),
-                 spec.folder, "name another one in rollout.engine.weights_dir"};
-  return std::unique_ptr<WeightSource>(std::make_unique<FolderSource>(std::move(spec)));
+  if (failed) return failed_by(ErrorCode::kInvalid, failed.message());
+  // Also of other jobs, whose folders are beside this one's where it has a name of its own.
+  const fs::path job = spec.folder.parent_path();
+  const std::string own = spec.folder.filename().string();
+  const std::string host = own.substr(std::min(own.find('@'), own.size()));
+  remove_abandoned(job, host);
+  if (job.filename().string().starts_with(kJobFolderPrefix))
+    for_each_in(job.parent_path(), [&](const fs::path& other) {
+      if (other.filename().string().starts_with(kJobFolderPrefix)) remove_abandoned(other, host);
+    });
+  return std::unique_ptr<WeightSource>(
+      std::make_unique<FolderSource>(std::move(spec), *std::move(lock)));
 }
 
 }  // namespace
@@ -220,8 +302,10 @@ Result<std::unique_ptr<WeightSource>> make_weight_source(WeightTransfer transfer
   if (transfer == WeightTransfer::kDisk) return make_folder_source(std::move(spec));
   if (transfer == WeightTransfer::kNccl)
     return std::unique_ptr<WeightSource>(std::make_unique<NcclSource>(std::move(spec)));
+  if (transfer == WeightTransfer::kIpc)
+    return std::unique_ptr<WeightSource>(std::make_unique<IpcSource>());
   CHECK(transfer == WeightTransfer::kTcp);
-  auto feed = weights::TensorFeed::listen();
+  auto feed = weights::TensorFeed::listen(spec.host);
   if (!feed) return feed.error();
   return std::unique_ptr<WeightSource>(
       std::make_unique<FeedSource>(*std::move(feed), std::move(spec.manifest)));

@@ -45,6 +45,10 @@ struct OfferedWeights {
   // nccl by a store: where they find it, and the name of their group, another one at each meeting.
   link::Endpoint store = {};
   std::string group = {};
+  // ipc: the bytes of the block's name (device::BlockName), and how many the block has. Tensors lie
+  // in it as the manifest says.
+  std::string block = {};
+  std::size_t block_bytes = 0;
 };
 
 // One thread calls.
@@ -71,13 +75,21 @@ class WeightSource {
   virtual bool connected() const { return false; }
 };
 
+// The folder of a job's rollouts in one that jobs share begins with this, so that what rollouts of
+// other jobs have left can be told from everything else there.
+inline constexpr const char* kJobFolderPrefix = "tandem-";
+
 struct SourceSpec {
   device::Manifest manifest;
-  // disk: this rollout's own folder, which is emptied first and made where it is missing.
+  // disk: this rollout's own folder JOB/rollout-N@HOST, which is emptied first and made where it is
+  // missing. Beside it is its lock. The folders of rollouts of this job that have died on this host
+  // are removed, and of other jobs beside this one where they have the prefix above.
   std::filesystem::path folder;
+  // tcp, and nccl by a store: where this side listens.
+  std::string host = link::kLoopback;
   // nccl: of this process; outlives the source.
   const collective::NcclProcess* nccl = nullptr;
-  device::DeviceKind device = device::DeviceKind::kCpu;
+  device::DeviceKind device = device::DeviceKind::kCpu;  // ipc: kCuda
   NcclMeeting meeting = NcclMeeting::kUniqueId;
   std::string name;  // of the rollout, for errors
   bool packed = true;

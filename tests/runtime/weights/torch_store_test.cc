@@ -37,16 +37,19 @@ TEST(TorchStore, KeepsKeysForAllOfItsClients) {
 
 TEST(TorchStore, AClientWaitsForAKeyUntilItIsThere) {
   const Serving serving;
-  StoreClient one = serving.client();
-  std::optional<std::string> got;
+  StoreClient getter = serving.client(), waiter = serving.client();
+  ASSERT_TRUE(getter.send('\3' + std::string("\5\0\0\0\0\0\0\0/late", 13)));
+  getter.deadline(100);
+  EXPECT_EQ(getter.receive(1), std::nullopt) << "nobody has set it";
+  getter.deadline(10'000);
+  serving.store->set("/late", "x");
+  EXPECT_EQ(getter.receive(9), std::string("\1\0\0\0\0\0\0\0x", 9));
   bool waited = false;
-  std::thread getter([&] { got = serving.client().get("/late"); });
-  std::thread waiter([&] { waited = serving.client().wait({"/late", "/later"}); });
-  EXPECT_TRUE(one.set("/late", "x"));
-  getter.join();
-  EXPECT_EQ(got, "x");
-  serving.store->set("/later", "y");
-  waiter.join();
+  std::thread thread([&] { waited = waiter.wait({"/late", "/later"}); });
+  StoreClient other = serving.client();
+  EXPECT_EQ(other.check({"/later"}), false);
+  EXPECT_TRUE(other.set("/later", "y"));
+  thread.join();
   EXPECT_TRUE(waited);
 }
 

@@ -105,7 +105,12 @@ class FakeSglang {
                         {"root", options_.model},
                         {"owned_by", "sglang"},
                         {"max_model_len", positions()}}}}});
-    if (route == "/server_info") return answer({{"version", "0.5.23"}, {"tp_size", 1}});
+    if (route == "/server_info")
+      return answer({{"version", "0.5.23"},
+                     {"tp_size", 1},
+                     {"dp_size", 1},
+                     {"pp_size", 1},
+                     {"enable_dp_attention", false}});
     if (route == "/metrics")
       return options_.flags.contains("--enable-metrics") ? metrics() : refusal(404, "Not Found");
     if (!kPosts.contains(route)) return refusal(404, "Not Found");

@@ -22,6 +22,7 @@
 //   wrong-order     (nccl) a worker takes the tensors in another order
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -29,6 +30,9 @@
 
 #include "actors/model/parameters.h"
 #include "actors/model/weights.h"
+#include "runtime/base/base64.h"
+#include "runtime/device/queue.h"
+#include "runtime/device/shared_block.h"
 #include "tests/actors/rollout/external/fake_nccl_worker.h"
 #include "tests/actors/rollout/external/fake_server.h"
 #include "tests/runtime/weights/feed_reader.h"
@@ -251,6 +255,12 @@ class FakeVllm {
         if (const auto why = worker_->join(info)) return worker_failed(*why);
         return answer({{"message", "Weight transfer initialized"}});
       }
+      if (info.contains("block")) {
+        const auto name = decode_base64(info.value("block", ""));
+        if (!name || name->size() != sizeof block_.handle) return refusal(400, "no block's name");
+        std::memcpy(block_.handle.data(), name->data(), name->size());
+        return answer({{"message", "Weight transfer initialized"}});
+      }
       feed_ = {info.value("host", ""), info.value("port", std::uint16_t{0}),
                info.value("token", "")};
       return answer({{"message", "Weight transfer initialized"}});
@@ -326,6 +336,8 @@ class FakeVllm {
       tensors.push_back(std::span(arena).subspan(spec->offset_bytes, spec->bytes));
     }
     if (worker_) return broadcast(std::move(arena), std::move(tensors));
+    if (options_.value("--weight-transfer-config") == R"({"backend":"tandem_ipc"})")
+      return read_block(info.value("offsets", json::array()), std::move(arena), tensors);
     const std::size_t breaks_at =
         faults_.now("break-update") || faults_.now("die-in-update") ? 1 : 0;
     if (const auto why = weights::read_feed(feed_, tensors, breaks_at)) {
@@ -343,6 +355,20 @@ class FakeVllm {
         stop(options_, 1, "killed in the middle of an update");
       return broken(*why);
     }
+    arrived_ = std::move(arena);
+    return answer({{"message", "Weights updated"}});
+  }
+  // Needs the CUDA module that the rollout has.
+  HttpAnswer read_block(const json& offsets, std::vector<std::byte> arena,
+                        const std::vector<std::span<std::byte>>& tensors) {
+    const auto block = device::SharedBlock::open(block_);
+    if (!block) return broken(block.error().message);
+    if (faults_.now("break-update")) return broken("a worker has failed");
+    const device::Queue copies(device::DeviceKind::kCuda);
+    for (std::size_t i = 0; i < tensors.size(); ++i)
+      copy(copies.stream(), tensors[i].data(), block->data() + offsets.at(i).get<std::size_t>(),
+           tensors[i].size());
+    synchronize(copies.stream());
     arrived_ = std::move(arena);
     return answer({{"message", "Weights updated"}});
   }
@@ -379,6 +405,7 @@ class FakeVllm {
                                      "/finish_weight_update"};
   std::mutex mutex_;  // guards what follows
   weights::FeedAddress feed_;
+  device::BlockName block_{};               // of the backend tandem_ipc
   std::unique_ptr<FakeNcclWorker> worker_;  // of the backend nccl
   bool active_ = false;
   std::vector<std::byte> arrived_;

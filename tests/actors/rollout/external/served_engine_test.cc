@@ -10,6 +10,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <numeric>
 #include <thread>
 
 #include "actors/model/probe.h"
@@ -235,6 +236,11 @@ TEST_P(EngineConformance, SamplesWithTheLearnersLogprobsWhateverVersionIsInstall
   served.expect_right();
   EXPECT_FALSE(served.failure);
   EXPECT_EQ(served.engine->stats().sequences_running, 0);
+  const messages::Latencies latencies = served.engine->stats().latencies;
+  for (const messages::Histogram* histogram : {&latencies.queue, &latencies.request})
+    EXPECT_EQ(std::accumulate(histogram->counts.begin(), histogram->counts.end(), 0u),
+              4 * kPrompts.size());
+  EXPECT_GE(latencies.request.sum, latencies.queue.sum);
   const Payloads first = std::move(served.payloads);
   served.payloads.clear();
   served.update(kV2);

@@ -74,6 +74,37 @@ TEST(FolderSource, ATensorsBytesAreThoseOfTheArena) {
   EXPECT_EQ(std::memcmp(values.data(), by.arena.data(), 12), 0);
 }
 
+// A rollout that is killed leaves a version, as large as the model.
+TEST(FolderSource, FoldersOfRolloutsThatHaveDiedOnThisHostAreRemoved) {
+  const ByFolder by;
+  const auto source_at = [&](const char* folder) {
+    return make_weight_source(WeightTransfer::kDisk, {.manifest = by.manifest,
+                                                      .folder = by.folder / folder,
+                                                      .timeout = std::chrono::milliseconds(50)});
+  };
+  const auto leave = [&](const char* folder) {
+    fs::create_directories(by.folder / folder / "version");
+    std::ofstream(by.folder / (std::string(folder) + ".lock")) << "4711";
+  };
+  for (const char* left : {"tandem-b/rollout-1@here", "tandem-a/rollout-0@here",
+                           "tandem-a/rollout-0@there", "other/rollout-0@here", "tandem-a/somebody"})
+    leave(left);
+  auto alive = source_at("tandem-b/rollout-0@here");
+  ASSERT_TRUE(alive) << alive.error().message;
+  ASSERT_TRUE(by.offer(**alive, "v"));
+  const auto later = source_at("tandem-b/rollout-2@here");
+  ASSERT_TRUE(later) << later.error().message;
+  for (const char* gone : {"tandem-b/rollout-1@here", "tandem-a/rollout-0@here"})
+    EXPECT_FALSE(fs::exists(by.folder / gone)) << gone;
+  for (const char* kept : {"tandem-a/rollout-0@there", "other/rollout-0@here", "tandem-a/somebody",
+                           "tandem-b/rollout-0@here/v"})
+    EXPECT_TRUE(fs::exists(by.folder / kept)) << kept;
+  const auto second = source_at("tandem-b/rollout-0@here");
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code, ErrorCode::kTimedOut) << "another start may find it free";
+  EXPECT_TRUE(fs::exists(by.folder / "tandem-b/rollout-0@here/v"));
+}
+
 TEST(FolderSource, AVersionThatCannotBeWrittenSaysWhereAndWhatToDo) {
   const ByFolder by;
   const auto source = by.source();
