@@ -32,6 +32,7 @@ std::string body_of(const Ask& ask, const CompletionServer& server,
             // Each of them has defaults of its own, for which a job did not ask.
             {"top_k", !greedy && sampling.top_k > 0 ? sampling.top_k : -1},  // -1: off
             {"min_p", 0.0},
+            // 31 bits, which every server takes.
             {"seed", derive_seed(exchange::prompt_seed(plan, ask.prompt->index),
                                  std::to_string(ask.sample)) >>
                          33}};

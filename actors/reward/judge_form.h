@@ -6,7 +6,7 @@
 // `response_format`), else the first group of the last match of `pattern` in the last
 // kJudgedBytesMax of them. Words before a "</think>" are left out. An answer without a number, with
 // one outside of the range, or that was cut, also within its thoughts, is a failed attempt, never a
-// 0: what it would have said is not known.
+// 0: the last number of an answer that was cut may be incomplete.
 #pragma once
 
 #include <cstddef>

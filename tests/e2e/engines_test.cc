@@ -164,7 +164,8 @@ TEST_P(Engines, AServerThatRunsAlreadyIsDrivenAndLeftAlone) {
       << refused.text();
 }
 
-// What a version's probe has to give is in no journal: the learner tells it to the next exchange.
+// The log-probabilities by which a version is proved are in no journal. After the death of a
+// controller the learner tells them again.
 TEST(EngineProbes, VersionsAreProvedAfterTheDeathOfAController) {
   const Home home;
   const std::string rollout = std::string(kSmallId) + "/rollout/0";

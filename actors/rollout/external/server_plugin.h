@@ -1,6 +1,6 @@
-// The module that vLLM loads to get weights over TCP (tandem_vllm.py), and the server around
-// TensorRT-LLM (tandem_trtllm.py). They are compiled into this program, so that they are there
-// wherever the program is and never of another version.
+// The module by which vLLM gets weights over TCP or CUDA IPC (tandem_vllm.py), and the server
+// around TensorRT-LLM (tandem_trtllm.py). They are compiled into this program, so that they are
+// there wherever the program is and never of another version.
 #pragma once
 
 #include <map>

@@ -255,7 +255,7 @@ Result<std::vector<float>> read_scores(const std::string& body,
   });
 }
 
-// What each rank of the server does: its rank in the group is 1 and its rank of tensor parallelism.
+// Makes the server's ranks join the group, in which the rollout is rank 0 and theirs begin at 1.
 ServerCall join_group(const PushFacts& facts) {
   return {.target = "/init_weights_update_group",
           .body = dump_json({{"master_address", facts.from.store.host},

@@ -117,7 +117,7 @@ TEST(Judge, WithoutAScoreItIsAFailureByName) {  // RW-2
                            "Score: 3/5", "Score: 1.5.2", "Score: -", "Score:"})
     EXPECT_EQ(failure_of(answer_to(said)).substr(0, 24), "the judge gave no score:") << said;
   EXPECT_EQ(failure_of(answer_to("{\"score\": 1e300}")).substr(0, 25), "the judge's score 1e+300 ");
-  // What it would have said behind the cut is not known: 1 may have been the beginning of 10.
+  // The last number of an answer that was cut may be incomplete: 1 may be the beginning of 10.
   for (const auto& [said, reason] :
        {std::pair("Well. Score: 1", "length"), std::pair("{\"score\": 1", "length"),
         std::pair("<think>Score: 9", "stop")})
