@@ -25,8 +25,10 @@ void post_each(const Url& url, const PostEach& posts) {
   int under_way = 0;
   Time resumes{};  // nothing is posted before
   while (!waiting.empty() || under_way > 0) {
-    for (; !waiting.empty() && under_way < posts.concurrency && steady_now() >= resumes;
-         ++under_way) {
+    // Read once: a pause that ended between two looks would leave a wait with nothing under way.
+    const Duration left = resumes - steady_now();
+    const bool pausing = left > Duration::zero();
+    for (; !waiting.empty() && under_way < posts.concurrency && !pausing; ++under_way) {
       const std::size_t i = waiting.front();
       waiting.pop_front();
       requests.post(url, posts.body(i), posts.timeout, posts.headers, posts.response_bytes_max,
@@ -39,8 +41,7 @@ void post_each(const Url& url, const PostEach& posts) {
     // Each request ends within its timeout, and a pause in its own, so that this wait does.
     std::unique_lock lock(answered.mutex);
     const auto came = [&] { return !answered.responses.empty(); };
-    const Duration left = resumes - steady_now();
-    if (left > Duration::zero())
+    if (pausing)
       answered.came.wait_for(lock, left, came);
     else
       answered.came.wait(lock, came);

@@ -18,7 +18,7 @@ namespace tandem::weights {
 
 class LoopListener {
  public:
-  // `take` gets each connection, on the loop's thread, until stop(). Errors: kUnreachable.
+  // `take` gets each connection, on the loop's thread, until stop(). Errors: kFailed.
   using Take = std::function<void(boost::asio::ip::tcp::socket)>;
   static Result<std::unique_ptr<LoopListener>> listen(const std::string& host, Take take);
   ~LoopListener() { stop(); }

@@ -28,7 +28,7 @@ namespace tandem::weights {
 // Any thread may call, one at a time.
 class TensorFeed {
  public:
-  // Listens at any free port of `host`. Errors: kUnreachable.
+  // Listens at any free port of `host`. Errors: kFailed.
   static Result<std::unique_ptr<TensorFeed>> listen(const std::string& host = link::kLoopback);
   ~TensorFeed();
 

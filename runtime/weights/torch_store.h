@@ -36,7 +36,7 @@ inline constexpr std::size_t kTorchStoreBytesMax = 64u << 20;   // of all keys a
 // Any thread may call.
 class TorchStore {
  public:
-  // Listens at any free port of `host`. Errors: kUnreachable.
+  // Listens at any free port of `host`. Errors: kFailed.
   static Result<std::unique_ptr<TorchStore>> listen(const std::string& host = link::kLoopback);
   ~TorchStore();  // cuts all clients off
 

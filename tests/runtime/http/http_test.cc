@@ -524,6 +524,24 @@ TEST(PostEach, PostsSomeAtATimeAndAsksAgain) {
   });
 }
 
+// With one request in all nothing is under way during its pause, which ends at any moment.
+TEST(PostEach, GoesOnWheneverAPauseEnds) {
+  const auto server = serve(echo);
+  for (int i = 0; i < 1000; ++i) {
+    int taken = 0;
+    post_each({server->endpoint(), "/"},
+              {.count = 1,
+               .timeout = kPatience,
+               .pause = std::chrono::nanoseconds(i / 2),
+               .body = [](std::size_t) { return std::string(); },
+               .take =
+                   [&](std::size_t, const Result<HttpResponse>&) {
+                     return ++taken < 3 ? AfterPost::kAgain : AfterPost::kGoOn;
+                   }});
+    EXPECT_EQ(taken, 3);
+  }
+}
+
 TEST(PostEach, EndsWhenItIsToldTo) {
   std::atomic<int> calls = 0;
   const auto server = serve([&](const HttpRequest& request) {
