@@ -13,6 +13,7 @@
 #include "actors/job/job_values.h"
 #include "actors/job/placed_name.h"
 #include "actors/rollout/engine_config.h"
+#include "runtime/base/check.h"
 
 namespace tandem::job {
 
@@ -57,10 +58,19 @@ struct RolloutSpec {
   double gpu_memory_utilization = 0.5;
 };
 
-// The engine_kwargs of its engine.
+// The engine_kwargs of its engine, which has a server.
 inline const JsonObject& kwargs_of(const RolloutSpec& rollout) {
-  if (rollout.name == EngineName::kSglang) return rollout.shape.sglang;
-  if (rollout.name == EngineName::kTensorrtLlm) return rollout.shape.tensorrt_llm;
+  switch (rollout.name) {
+    case EngineName::kVllm:
+      return rollout.shape.vllm;
+    case EngineName::kSglang:
+      return rollout.shape.sglang;
+    case EngineName::kTensorrtLlm:
+      return rollout.shape.tensorrt_llm;
+    case EngineName::kNative:
+      break;
+  }
+  CHECK(false);
   return rollout.shape.vllm;
 }
 

@@ -529,15 +529,15 @@ TEST(PostEach, GoesOnWheneverAPauseEnds) {
   const auto server = serve(echo);
   for (int i = 0; i < 1000; ++i) {
     int taken = 0;
-    post_each({server->endpoint(), "/"},
-              {.count = 1,
-               .timeout = kPatience,
-               .pause = std::chrono::nanoseconds(i / 2),
-               .body = [](std::size_t) { return std::string(); },
-               .take =
-                   [&](std::size_t, const Result<HttpResponse>&) {
-                     return ++taken < 3 ? AfterPost::kAgain : AfterPost::kGoOn;
-                   }});
+    post_each({server->endpoint(), "/"}, {.count = 1,
+                                          .timeout = kPatience,
+                                          .pause = std::chrono::nanoseconds(i / 2),
+                                          .body = [](std::size_t) { return std::string(); },
+                                          .take =
+                                              [&](std::size_t, const Result<HttpResponse>&) {
+                                                return ++taken < 3 ? AfterPost::kAgain
+                                                                   : AfterPost::kGoOn;
+                                              }});
     EXPECT_EQ(taken, 3);
   }
 }
