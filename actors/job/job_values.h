@@ -59,6 +59,14 @@ constexpr auto enum_names(TrackerName) {
   return enum_name_rows<TrackerName>({{kTensorboard, "tensorboard"}, {kWandb, "wandb"}});
 }
 
+// rollout.dtype: what a server of an engine computes in.
+enum class EngineDtype { kFloat32, kBfloat16, kFloat16 };
+constexpr auto enum_names(EngineDtype) {
+  using enum EngineDtype;
+  return enum_name_rows<EngineDtype>(
+      {{kFloat32, "float32"}, {kBfloat16, "bfloat16"}, {kFloat16, "float16"}});
+}
+
 // load_format: what a server of an engine has before the first version of the weights comes.
 enum class LoadFormat { kDummy, kAuto };
 constexpr auto enum_names(LoadFormat) {

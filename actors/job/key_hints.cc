@@ -78,7 +78,7 @@ constexpr ForeignKey kForeign[] = {
     {"verl", "actor_rollout_ref.rollout.temperature", "rollout.temperature"},
     {"verl", "actor_rollout_ref.rollout.top_p", "rollout.top_p"},
     {"verl", "actor_rollout_ref.rollout.top_k", "rollout.top_k"},
-    {"verl", "actor_rollout_ref.rollout.dtype", "model.dtype"},
+    {"verl", "actor_rollout_ref.rollout.dtype", "rollout.dtype"},
     {"verl", "actor_rollout_ref.rollout.prompt_length", "data.max_prompt_length"},
     {"verl", "actor_rollout_ref.rollout.response_length", "data.max_response_length"},
     {"verl", "actor_rollout_ref.rollout.tensor_model_parallel_size",

@@ -26,7 +26,7 @@ struct EngineServerSpec {
   std::vector<std::string> url;  // servers that run already, one for each actor; empty: started
   double startup_timeout_s = 1200;
   double request_timeout_s = 600;
-  std::optional<double> logprob_tolerance;  // nullopt: by model.dtype
+  std::optional<double> logprob_tolerance;  // nullopt: by what the server computes in
   WeightTransfer weight_transfer = WeightTransfer::kAuto;
   bool packed = true;            // for weight_transfer nccl: tensors go in chunks
   bool trusted_network = false;  // weights may go unencrypted to servers on other hosts
@@ -37,6 +37,7 @@ struct EngineServerSpec {
 // How a server is started.
 struct EngineShapeSpec {
   std::int64_t tensor_model_parallel_size = 1, data_parallel_size = 1;
+  std::optional<EngineDtype> dtype;  // nullopt: model.dtype
   std::optional<std::string> quantization;
   bool enforce_eager = false;
   LoadFormat load_format = LoadFormat::kDummy;

@@ -168,7 +168,7 @@ constexpr Rule kRules[] = {
     none("actor_rollout_ref.rollout._target_", kSame, kEngine),
     none("actor_rollout_ref.rollout.val_kwargs._target_", kSame, kEngine),
     none("actor_rollout_ref.rollout.quantization*", kDiffers,
-         "weights of the engine are those of the model"),
+         "the native engine has the model's weights; `rollout.quantization` is for a server"),
     // Updates
     derived("actor_rollout_ref.actor.ppo_mini_batch_size", "learner.ppo_mini_batch_size"),
     same("actor_rollout_ref.actor.ppo_epochs", "learner.ppo_epochs"),

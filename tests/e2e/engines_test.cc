@@ -237,13 +237,16 @@ TEST(EngineErrors, WhatIsWrongWithAServerIsSaidWithWhatToDo) {
               {"from before `rollout.top_p`"});
   expect_said({"rollout.name=native", "rollout.quantization=fp8"},
               {"the native engine does not use `rollout.quantization`"});
+  expect_said({"rollout.name=native", "rollout.dtype=float16"},
+              {"the native engine does not use `rollout.dtype`"});
+  expect_said({"rollout.dtype=int8"}, {"float32, bfloat16 or float16"});
   expect_said({"pools.rollout.gpus_per_actor=1", "rollout.tensor_model_parallel_size=2"},
               {"computes on 2 GPUs", "set it to 2"});
   expect_said({"rollout.engine.url=[http://127.0.0.1:9]", "rollout.enforce_eager=true"},
               {"is for a server that Tandem starts"});
   expect_said({"async.schedule=fixed_lag"}, {"repeats a run bit for bit"});
   expect_said({"rollout.engine.url=[http://127.0.0.1:9]", "rollout.replicas=2"},
-              {"has 1 servers for 2 rollouts"});
+              {"names fewer servers (1) than there are rollouts (2)"});
 }
 
 // One job file, and only `rollout.name` differs: what was left to each engine is its own.

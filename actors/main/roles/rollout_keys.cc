@@ -70,6 +70,10 @@ const Key kRolloutKeys[] = {
      .description = "Copies of the model in one server.",
      .range = between(1, kGpusMax),
      .unit = "copies"},
+    {.path = "rollout.dtype",
+     .field = [](J& j) { return slot(j.rollout.shape.dtype); },
+     .description = "What a server computes in; null: `model.dtype`. The native engine computes in "
+                    "`model.dtype`."},
     {.path = "rollout.quantization",
      .field = [](J& j) { return slot(j.rollout.shape.quantization); },
      .description = "How a server quantises the weights that come, by its own name for it, as in "
@@ -143,7 +147,7 @@ const Key kRolloutKeys[] = {
                     "relative path."},
     {.path = "rollout.engine.args",
      .field = [](J& j) { return slot(j.rollout.engine.args); },
-     .description = "Further arguments of the server, as in [--quantization, fp8]; of two equal "
+     .description = "Further arguments of the server, as in [--async-scheduling]; of two equal "
                     "options the server takes the last one, which is here."},
     {.path = "rollout.engine.env",
      .field = [](J& j) { return slot(j.rollout.engine.env); },
@@ -169,8 +173,8 @@ const Key kRolloutKeys[] = {
     {.path = "rollout.engine.logprob_tolerance",
      .field = [](J& j) { return slot(j.rollout.engine.logprob_tolerance); },
      .description = "How far a server's log-probabilities of a probe may be off the learner's on "
-                    "average, before a version counts as installed; null: 0.02 where `model.dtype` "
-                    "is float32, 0.5 for bfloat16. Raise it for quantised weights.",
+                    "average, before a version counts as installed; null: 0.02 where server "
+                    "and learner compute in float32, else 0.5. Raise it for quantised weights.",
      .range = above_to(0, 100),
      .unit = "nats"},
     {.path = "rollout.engine.weight_transfer",
@@ -302,6 +306,7 @@ void start_rules(const JobSpec& job, std::vector<Violation>& broken) {
       {"tensor_model_parallel_size",
        shape.tensor_model_parallel_size != none.tensor_model_parallel_size},
       {"data_parallel_size", shape.data_parallel_size != none.data_parallel_size},
+      {"dtype", shape.dtype != none.dtype},
       {"quantization", shape.quantization != none.quantization},
       {"enforce_eager", shape.enforce_eager != none.enforce_eager},
       {"load_format", shape.load_format != none.load_format}};
@@ -435,8 +440,9 @@ void server_rules(const JobSpec& job, std::vector<Violation>& broken) {
       job.pools.rollout.autoscale ? job.pools.rollout.autoscale->max : job.rollout.replicas;
   if (most > std::ssize(engine.url))
     broken.push_back({"rollout.engine.url",
-                      "`rollout.engine.url` has " + std::to_string(engine.url.size()) +
-                          " servers for " + std::to_string(most) + " rollouts",
+                      "`rollout.engine.url` names fewer servers (" +
+                          std::to_string(engine.url.size()) + ") than there are rollouts (" +
+                          std::to_string(most) + ")",
                       "name one for each rollout"});
 }
 

@@ -58,11 +58,24 @@ bool needs_processed(const job::JobSpec& job) {
          (s.temperature != 1 || s.top_p < 1 || s.top_k > 0 || s.min_p > 0);
 }
 
+std::string dtype_of(const job::JobSpec& job) {
+  const auto& own = job.rollout.shape.dtype;
+  return std::string(own ? spelling(*own) : spelling(job.model.dtype));
+}
+
+// Learner and server both round to their types.
+double probe_tolerance(const job::JobSpec& job) {
+  const auto& own = job.rollout.shape.dtype;
+  const bool exact = job.model.dtype == job::ModelDtype::kFloat32 &&
+                     own.value_or(job::EngineDtype::kFloat32) == job::EngineDtype::kFloat32;
+  return exact ? kToleranceF32 : kToleranceBf16;
+}
+
 rollout::LaunchSpec launch_of(const job::JobSpec& job, const rollout::EngineConfig& config,
                               rollout::WeightTransfer transfer, const std::string& name) {
   const job::EngineShapeSpec& shape = job.rollout.shape;
   return {.model = job.model.path.string(),
-          .dtype = std::string(spelling(job.model.dtype)),
+          .dtype = dtype_of(job),
           .name = name,
           .transfer = transfer,
           .positions_max = config.max_prompt_length + config.max_response_length,
@@ -191,8 +204,7 @@ Result<std::unique_ptr<rollout::Engine>> make(RankResources& resources,
        .transfer = transfer,
        .request_timeout = duration_of(engine.request_timeout_s),
        .update_timeout = duration_of(engine.request_timeout_s),
-       .logprob_tolerance = engine.logprob_tolerance.value_or(
-           job.model.dtype == job::ModelDtype::kFloat32 ? kToleranceF32 : kToleranceBf16)},
+       .logprob_tolerance = engine.logprob_tolerance.value_or(probe_tolerance(job))},
       *std::move(server));
   if (!made) return made.error();
   return std::unique_ptr<rollout::Engine>(*std::move(made));

@@ -52,14 +52,25 @@ const Dialect& dialect_of(EngineName name) {
   return vllm_dialect();
 }
 
-nlohmann::json tensors_by_name(const device::Manifest& manifest, const char* dtypes) {
+nlohmann::json tensors_by_name(const PushFacts& facts, const char* dtypes) {
   nlohmann::json names = nlohmann::json::array(), types = names, shapes = names;
-  for (const device::ParameterSpec& spec : manifest.parameters) {
+  for (std::size_t i = facts.tensors.first; i < facts.tensors.behind; ++i) {
+    const device::ParameterSpec& spec = facts.manifest->parameters[i];
     names.push_back(spec.name);
     types.push_back(dtype_name(spec.dtype));
     shapes.push_back(spec.shape);
   }
   return {{"names", names}, {dtypes, types}, {"shapes", shapes}};
+}
+
+TensorRange tensors_within(const device::Manifest& manifest, std::size_t first,
+                           std::size_t bytes_max) {
+  const auto& all = manifest.parameters;
+  CHECK(first < all.size());
+  std::size_t behind = first + 1, bytes = all[first].bytes;
+  while (behind < all.size() && all[behind].bytes <= bytes_max - std::min(bytes, bytes_max))
+    bytes += all[behind++].bytes;
+  return {first, behind};
 }
 
 std::vector<std::string> arguments_of(const std::string& kwargs, FalseIs false_is) {
@@ -94,6 +105,11 @@ ServedEnd read_end(JsonReader& object, const char* field) {
 LabelSpan read_span(JsonReader& object) {
   return {
       .label = object.text("version"), .begin = object.count("start"), .end = object.count("end")};
+}
+
+Error at_work(Error error) {
+  if (error.code == ErrorCode::kInvalid) error.code = ErrorCode::kFailed;
+  return error;
 }
 
 Result<void> succeeded(const ServerCall& call, const http::HttpResponse& response) {

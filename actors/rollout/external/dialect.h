@@ -6,6 +6,7 @@
 // whether the answer fits what was asked is checked once for all dialects (served_answer.h).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <span>
@@ -49,6 +50,11 @@ struct GenerateCall {
   std::string salt;
 };
 
+// Tensors of a manifest, by their places in it.
+struct TensorRange {
+  std::size_t first = 0, behind = 0;
+};
+
 // What the calls of one update say. `manifest` is borrowed.
 struct PushFacts {
   std::string label;  // the server's name of the version from kFinish on
@@ -58,7 +64,8 @@ struct PushFacts {
   std::vector<std::int32_t> probe;  // the tokens that the server scores
   WeightTransfer transfer = WeightTransfer::kTcp;
   OfferedWeights from;
-  int ranks = 0;  // of the server, after kRanks
+  int ranks = 0;        // of the server, after kRanks
+  TensorRange tensors;  // that this call of kSend is about
 };
 
 // How a server is started.
@@ -124,6 +131,9 @@ struct Dialect {
   Result<int> (*read_ranks)(const std::string& body) = nullptr;  // in the answer to kRanks
   NcclMeeting meeting = NcclMeeting::kUniqueId;
   bool packs = true;  // it may take tensors in chunks by NCCL
+  // By NCCL the server holds the tensors of one call beside its weights, so that kSend is a call for
+  // each ServedConfig::call_bytes; else it is one.
+  bool sends_by_parts = false;
 };
 
 const Dialect& vllm_dialect();
@@ -144,8 +154,15 @@ LabelSpan read_span(JsonReader& object);
 enum class FalseIs : std::uint8_t { kNo, kLeftOut };
 std::vector<std::string> arguments_of(const std::string& kwargs, FalseIs false_is);
 
-// {"names", DTYPES, "shapes"} of all tensors, in their order; types as torch spells them.
-nlohmann::json tensors_by_name(const device::Manifest& manifest, const char* dtypes);
+// {"names", DTYPES, "shapes"} of facts.tensors, in their order; types as torch spells them.
+nlohmann::json tensors_by_name(const PushFacts& facts, const char* dtypes);
+
+// The tensors from the first one on that have no more than so many bytes together, and at least one.
+TensorRange tensors_within(const device::Manifest& manifest, std::size_t first,
+                           std::size_t bytes_max);
+
+// A fault of a server is none of the job: another server may do better. kInvalid becomes kFailed.
+Error at_work(Error error);
 
 // The Error of an answer with a status other than 2xx, with what the server said.
 Result<void> succeeded(const ServerCall& call, const http::HttpResponse& response);

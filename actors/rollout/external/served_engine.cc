@@ -12,6 +12,7 @@
 #include "actors/model/probe.h"
 #include "actors/rollout/answers.h"
 #include "actors/rollout/external/served_answer.h"
+#include "actors/rollout/external/served_update.h"
 #include "actors/rollout/external/served_versions.h"
 #include "actors/rollout/sequence_times.h"
 #include "actors/rollout/work_queue.h"
@@ -26,15 +27,9 @@ namespace {
 // How often the engine looks for answers while it waits for some.
 constexpr Duration kLookEvery = std::chrono::milliseconds(2);
 constexpr Duration kPauseMin = std::chrono::milliseconds(250);  // before the second ask; it doubles
-constexpr Duration kAsideTimeout = std::chrono::seconds(10);  // of aborts and figures
+constexpr Duration kAsideTimeout = std::chrono::seconds(10);    // of aborts and figures
 // Completions of one call draw with seed + index, which must not overflow 63 bits.
 constexpr std::uint64_t kSeedMask = (std::uint64_t{1} << 62) - 1;
-
-// A fault of a server is none of the job: another server may do better.
-Error at_work(Error error) {
-  if (error.code == ErrorCode::kInvalid) error.code = ErrorCode::kFailed;
-  return error;
-}
 
 // A request under way, with the completions that have come.
 struct OpenWork {
@@ -64,17 +59,6 @@ constexpr std::uint64_t kPushCall = 0;
 constexpr std::uint64_t kMetricsCall = 1;
 using Inbox = Guarded<std::vector<Arrived>>;
 
-struct Update {
-  WeightPush push;
-  PushFacts facts;
-  // Where the server takes it from, once it is offered.
-  std::shared_ptr<Guarded<std::optional<Result<OfferedWeights>>>> from = {};
-  bool offered = false;
-  PushPhase phase = PushPhase::kPause;                      // under way, by `call`
-  std::optional<Result<http::HttpResponse>> answered = {};  // to it
-  ServerCall call = {};
-};
-
 }  // namespace
 
 struct ServedEngine::State {
@@ -90,7 +74,7 @@ struct ServedEngine::State {
   std::map<std::uint64_t, OpenCall> calls;  // by number; an answer to another number is not heard
   std::uint64_t call_last = kMetricsCall;
   std::vector<Arrived> held = {};  // answers that came while weights were pushed
-  std::optional<Update> update;
+  std::optional<ServedUpdate> update;
   ServedVersions versions;
   std::vector<std::int32_t> probe;  // the tokens that the server scores
   Time heard{};                     // when the server last answered well, or computed tokens
@@ -121,14 +105,7 @@ struct ServedEngine::State {
   void finish(OpenWork& work);
   void look_at_figures();
   void figures_answered(const Result<http::HttpResponse>& response);
-  void offer(std::span<const std::byte> arena);
-  void drive_update();
-  void answer_phase(Result<http::HttpResponse> response) {
-    if (update) update->answered = std::move(response);
-  }
-  void settle_phase();
-  void phase_over(const Result<void>& outcome);
-  Result<void> outcome(const Result<http::HttpResponse>& response);
+  void look_at_update();
   void finish_update();
   void cancel(const std::function<bool(const Request&)>& which);
   void fail(Error error);
@@ -200,12 +177,12 @@ void ServedEngine::State::send(std::uint64_t number, OpenCall& call) {
 
 void ServedEngine::State::take_arrived() {
   for (Arrived& one : inbox->with([](auto& waiting) { return std::exchange(waiting, {}); }))
-    if (one.call == kPushCall)
-      answer_phase(std::move(one.response));
-    else if (one.call == kMetricsCall)
+    if (one.call == kMetricsCall)
       figures_answered(one.response);
-    else
+    else if (one.call != kPushCall)
       held.push_back(std::move(one));
+    else if (update)
+      update->take(std::move(one.response));
   // Tokens of a version may come before the server has said that it goes on with it (EV-2).
   if (update || failed) return;
   for (const Arrived& one : std::exchange(held, {}))
@@ -329,81 +306,17 @@ void ServedEngine::State::figures_answered(const Result<http::HttpResponse>& res
   counts.prompt_tokens = std::max(counts.prompt_tokens, since_first(&ServerMetrics::prompt_tokens));
 }
 
-void ServedEngine::State::offer(std::span<const std::byte> arena) {
-  update->from = std::make_shared<Guarded<std::optional<Result<OfferedWeights>>>>();
-  server.weights->offer(arena, versions.label(), [from = update->from](auto offered) {
-    from->with([&](auto& there) { there = std::move(offered); });
-  });
-}
-
-void ServedEngine::State::drive_update() {
+void ServedEngine::State::look_at_update() {
   if (!update) return;
-  if (!update->offered) {
-    auto from = update->from->with([](auto& there) { return std::exchange(there, {}); });
-    if (!from) return;
-    if (!*from) return fail(from->error());
-    update->facts.from = **std::move(from);
-    update->offered = true;
-  }
-  if (const auto phase = update->push.next()) {
-    update->phase = *phase;
-    update->call = config.dialect->push(*phase, update->facts);
-    server.weights->begin(*phase, update->facts.ranks);
-    if (update->call.target.empty())
-      update->answered = http::HttpResponse{};
-    else
-      ask(kPushCall, update->call, config.update_timeout);
-  }
-}
-
-// A phase is over once the server has answered and this side's part has ended.
-void ServedEngine::State::settle_phase() {
-  if (!update || !update->answered) return;
-  const Result<void> answer = outcome(*update->answered);
-  const auto ours = server.weights->outcome(update->facts.from);
-  if (!ours && !answer) server.weights->cut(answer.error().message);
-  if (!ours) return;
-  update->answered.reset();
-  if (!answer) return phase_over(answer);
-  phase_over(*ours ? *ours : Result<void>(at_work(ours->error())));
-}
-
-Result<void> ServedEngine::State::outcome(const Result<http::HttpResponse>& response) {
-  if (!response) return response.error();
-  if (auto fine = succeeded(update->call, *response); !fine) return fine;
-  if (update->phase == PushPhase::kProbe) {
-    auto scores = config.dialect->read_scores(response->body, probe);
-    return scores ? versions.prove(*std::move(scores)) : Result<void>(at_work(scores.error()));
-  }
-  if (update->phase == PushPhase::kRanks) {
-    const auto ranks = config.dialect->read_ranks(response->body);
-    if (!ranks) return at_work(ranks.error());
-    update->facts.ranks = *ranks;
-  }
-  return {};
-}
-
-void ServedEngine::State::phase_over(const Result<void>& fine) {
-  if (fine) {
-    heard = clock();
-    update->push.succeeded();
-  } else {
-    log::warn("event=push_failed phase={} route={} error=\"{}\"", spelling(update->phase),
-              update->call.target, fine.error().message);
-    // Tokens of these weights may have been sampled meanwhile: their label becomes unknown, and
-    // what runs is begun anew, as its keys and values may be theirs.
-    if (update->phase == PushPhase::kProbe) {
-      update->facts.label = versions.refuted();
-      begin_anew();
-    }
-    update->push.failed(fine.error());
-  }
-  if (const auto& failure = update->push.failure()) return fail(*failure);
-  update->push.done() ? finish_update() : drive_update();
+  const ServedUpdate::Step step = update->step();
+  if (step.heard) heard = clock();
+  // Keys and values of what runs may be of weights that are no version's.
+  if (step.refuted) begin_anew();
+  if (const auto failure = update->failure()) return fail(*failure);
+  if (update->done()) finish_update();
 }
 
 void ServedEngine::State::finish_update() {
-  server.weights->withdraw();
   update.reset();
   // No open call may have tokens of an older version than the one under which it was sent.
   PolicyVersion oldest = *queue.version();
@@ -443,9 +356,7 @@ std::int64_t ServedEngine::State::running() const {
 
 ServedEngine::ServedEngine(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
-ServedEngine::~ServedEngine() {
-  if (state_->update) state_->server.weights->withdraw();
-}
+ServedEngine::~ServedEngine() = default;
 
 Result<std::unique_ptr<ServedEngine>> ServedEngine::make(ServedModel model, ServedConfig config,
                                                          ServerLink server,
@@ -511,8 +422,7 @@ Duration ServedEngine::step() {
                   "its last lines are in this rollout's log"});
   if (state_->failed) return {};
   state_->look_at_figures();
-  state_->settle_phase();
-  state_->drive_update();
+  state_->look_at_update();
   if (!state_->update) {
     state_->start_requests();
     state_->send_due();
@@ -571,19 +481,25 @@ bool ServedEngine::may_finish_update() const {
 
 Duration ServedEngine::finish_update(std::span<const std::byte> arena) {
   CHECK(may_finish_update());
+  State& state = *state_;
   // The queue changes at once, and starts nothing before the server has: a request for the version
   // before may come meanwhile, and waits for that version.
-  const PolicyVersion version = state_->queue.finish_update();
-  const ServedConfig& config = state_->config;
-  state_->update.emplace(Update{
-      WeightPush(config.dialect->phases(config.transfer), state_->server.weights->connected()),
-      {.manifest = &config.manifest,
-       .recompute = config.engine.kv_on_update == KvOnUpdate::kRecompute,
-       .probe = state_->probe,
-       .transfer = config.transfer}});
-  state_->update->facts.label = state_->versions.begin(version);
-  state_->offer(arena);
-  state_->drive_update();
+  const PolicyVersion version = state.queue.finish_update();
+  const ServedConfig& config = state.config;
+  PushFacts facts{.label = state.versions.begin(version),
+                  .manifest = &config.manifest,
+                  .recompute = config.engine.kv_on_update == KvOnUpdate::kRecompute,
+                  .probe = state.probe,
+                  .transfer = config.transfer};
+  const auto ask = [&state](const ServerCall& call) {
+    state.ask(kPushCall, call, state.config.update_timeout);
+  };
+  state.update.emplace(ServedUpdate::Parts{.dialect = config.dialect,
+                                           .weights = state.server.weights.get(),
+                                           .versions = &state.versions,
+                                           .ask = ask,
+                                           .call_bytes = config.call_bytes},
+                       std::move(facts), arena);
   return {};
 }
 

@@ -14,7 +14,7 @@
 //
 // By NCCL the server's ranks join a process group of PyTorch at a store of the rollout's, and take
 // one broadcast for each tensor between /begin_weight_update and /end_weight_update; outside of
-// these the update is refused.
+// these an update is refused. The last of its calls names the version.
 //
 // Log-probabilities are of softmax(logits / temperature), before top_k, top_p and min_p, as the
 // native engine's are; those of a prompt are at temperature 1.
@@ -267,11 +267,12 @@ ServerCall join_group(const PushFacts& facts) {
 }
 
 ServerCall take_broadcasts(const PushFacts& facts) {
-  json update = tensors_by_name(*facts.manifest, "dtypes");
+  const bool last = facts.tensors.behind == facts.manifest->parameters.size();
+  json update = tensors_by_name(facts, "dtypes");
   update.update({{"group_name", facts.from.group},
-                 {"weight_version", facts.label},
                  {"abort_all_requests", false},
-                 {"flush_cache", facts.recompute}});
+                 {"flush_cache", last && facts.recompute}});
+  if (last) update["weight_version"] = facts.label;
   return {.target = "/update_weights_from_distributed", .body = dump_json(update)};
 }
 
@@ -349,7 +350,8 @@ const Dialect& sglang_dialect() {
                                     .push = push,
                                     .read_ranks = read_ranks,
                                     .meeting = NcclMeeting::kTorchStore,
-                                    .packs = false};
+                                    .packs = false,
+                                    .sends_by_parts = true};
   return kDialect;
 }
 

@@ -225,7 +225,7 @@ Result<std::vector<float>> read_scores(const std::string& body,
 
 // Tensors by their names, and where each begins in a block.
 json update_info(const PushFacts& facts) {
-  json info = tensors_by_name(*facts.manifest, "dtype_names");
+  json info = tensors_by_name(facts, "dtype_names");
   if (facts.transfer != WeightTransfer::kIpc) return info;
   info["offsets"] = json::array();
   for (const device::ParameterSpec& spec : facts.manifest->parameters)

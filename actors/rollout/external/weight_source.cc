@@ -8,6 +8,7 @@
 #include "runtime/base/file.h"
 #include "runtime/base/guarded.h"
 #include "runtime/base/secret.h"
+#include "runtime/collective/nccl_process.h"
 #include "runtime/device/memory.h"
 #include "runtime/device/queue.h"
 #include "runtime/device/shared_block.h"
@@ -173,8 +174,13 @@ class NcclSource final : public WeightSource {
     });
   }
   Result<void> connect(int ranks) {
-    return broadcast_.connect(
+    auto connected = broadcast_.connect(
         ranks, [this] { return step_.with([](const Step& step) { return !step.cut; }); });
+    if (connected) return connected;
+    Error error = connected.error();
+    error.message += "; NCCL is " + collective::nccl_version_text(spec_.nccl->api.version) +
+                     " here, and the server has to use the same one, which it tells in its log";
+    return error;
   }
   void name_place(OfferedWeights& offered) const {
     if (!store_) return;

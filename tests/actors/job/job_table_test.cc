@@ -493,6 +493,7 @@ bool is_tied(const Key& key) {
                                                 "rollout.replicas",
                                                 "rollout.tensor_model_parallel_size",
                                                 "rollout.data_parallel_size",
+                                                "rollout.dtype",
                                                 "rollout.quantization",
                                                 "rollout.enforce_eager",
                                                 "rollout.load_format",

@@ -307,14 +307,13 @@ class FakeSglang {
     if (faults_.now("stall-update")) return never();
     if (!store_ || body.value("group_name", "") != group_)
       return updated(false, "Group " + body.value("group_name", "") + " not in list");
-    std::vector<std::byte> arena(manifest_.bytes_total);
     std::vector<std::span<std::byte>> tensors;
     for (const json& name : body.value("names", json::array())) {
       const auto* spec = manifest_.find(name.get<std::string>());
       if (!spec || body["shapes"].at(tensors.size()) != json(spec->shape) ||
           body["dtypes"].at(tensors.size()) != "float32")
         return updated(false, "the model has no parameter " + name.dump());
-      tensors.push_back(std::span(arena).subspan(spec->offset_bytes, spec->bytes));
+      tensors.push_back(std::span(broadcast_).subspan(spec->offset_bytes, spec->bytes));
     }
     if (!worker_) worker_ = std::make_unique<FakeNcclWorker>();
     if (!worker_->joined()) {
@@ -327,7 +326,11 @@ class FakeSglang {
       if (dies) stop(options_, 1, "killed in the middle of an update");
       return updated(false, *why);
     }
-    return install(std::move(arena), body);
+    // Real ones have mixed weights until the last call, which names the version.
+    if (body.contains("weight_version")) return install(broadcast_, body);
+    if (body.value("flush_cache", true) && model_.busy() && !retracted_)
+      return updated(false, "The cache was not flushed: requests run.");
+    return updated(true, "Succeeded to update parameter online.");
   }
 
   HttpAnswer update(const json& body) {
@@ -368,6 +371,7 @@ class FakeSglang {
   std::unique_ptr<weights::StoreClient> store_;  // of the group that it has joined
   std::string group_;
   std::unique_ptr<FakeNcclWorker> worker_;
+  std::vector<std::byte> broadcast_ = std::vector<std::byte>(manifest_.bytes_total);
   bool begun_ = false;
 };
 

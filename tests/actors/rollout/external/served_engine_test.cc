@@ -137,7 +137,8 @@ struct Served {
   bool probes = true;
 
   explicit Served(const Peer& with, std::vector<std::string> args = {}, bool installed = true,
-                  Duration call_timeout = kPatience)
+                  Duration call_timeout = kPatience,
+                  std::size_t call_bytes = ServedConfig{}.call_bytes)
       : peer(with), timeout(call_timeout) {
     ServerSpec spec = server_spec(peer, model, std::move(args));
     spec.weights.timeout = timeout;
@@ -151,6 +152,7 @@ struct Served {
                                     .transfer = peer.transfer,
                                     .request_timeout = timeout,
                                     .update_timeout = timeout,
+                                    .call_bytes = call_bytes,
                                     .metrics_every = 0s},
                                    *std::move(link));
     EXPECT_TRUE(made);
@@ -506,6 +508,31 @@ TEST(ServedEngine, TensorsInAnotherOrderAreNotTakenForTheVersion_TX1_EV4) {
     } else {
       EXPECT_TRUE(served.payloads.empty());
     }
+  }
+}
+
+// SGLang holds the tensors of a call beside its weights.
+TEST(ServedEngine, AVersionGoesInCallsOfLimitedBytes_WU1) {
+  const auto peer = std::ranges::find(kPeers, std::string("sglang_nccl"), &Peer::name);
+  ASSERT_NE(peer, std::end(kPeers));
+  for (const std::size_t call_bytes : {std::size_t{1}, std::size_t{5000}}) {
+    SCOPED_TRACE(call_bytes);
+    Served broken(*peer, {"--fault", "break-update", "--fault-at", "3"}, true, kPatience,
+                  call_bytes);
+    broken.submit_all();
+    broken.run_until([&] { return broken.engine->stats().sequences_running > 0; });
+    broken.update(kV1);
+    broken.run();
+    EXPECT_FALSE(broken.failure) << broken.failure->message;
+    broken.payloads.clear();
+    broken.submit_all();
+    broken.run();
+    broken.expect_right();
+
+    Served dead(*peer, {"--fault", "die-in-update", "--fault-at", "3"}, false, kPatience,
+                call_bytes);
+    dead.update(kV0);
+    EXPECT_TRUE(dead.failure) << "its third call is of the first version";
   }
 }
 
