@@ -12,6 +12,7 @@
 #include "actors/controller/job_progress.h"
 #include "actors/controller/ranks.h"
 #include "actors/controller/room.h"
+#include "actors/controller/spawn.h"
 #include "actors/controller/stopping.h"
 #include "actors/controller/transitions.h"
 #include "actors/controller/unwanted.h"
@@ -180,27 +181,51 @@ void go_on(Turn& turn, JobRecord& job, ActorRecord& actor) {
       take(turn, RankConnected{{actor.name, actor.incarnation, static_cast<std::int32_t>(r)}});
 }
 
+// The node was not told to start the rank: the controller before, or its link, was gone by then.
+bool was_not_ordered(const node::NodeUp& up, const node::RankId& rank) {
+  return up.newest_order && comes_later(rank, *up.newest_order);
+}
+
+bool may_start_there(const NodeRecord& node, const RankRecord& rank) {
+  return !node.cordoned && std::ranges::all_of(rank.gpus, [&](std::int32_t index) {
+    const GpuRecord& gpu = node.gpus.at(static_cast<std::size_t>(index));
+    return !gpu.gone && !gpu.cordoned;
+  });
+}
+
 using Living = std::map<node::RankId, std::int64_t>;  // with the pid
 
-// Takes the actor's ranks out of those that live on the node.
-void meet_actor(Turn& turn, JobRecord& job, ActorRecord& actor, const std::string& node,
+// Takes the actor's ranks out of those that live on the node, and has those started that it was not
+// told of.
+void meet_actor(Turn& turn, JobRecord& job, ActorRecord& actor, const node::NodeUp& up,
                 Living& living) {
-  std::vector<std::int32_t> gone;
+  const std::string& node = up.node;
+  const bool goes_on = !job.outcome && !actor.ending && wanted(job, actor);
+  std::vector<std::int32_t> gone, not_ordered;
   bool met = false;
   for (std::int32_t r = 0; r < std::ssize(actor.ranks); ++r) {
     RankRecord& rank = actor.ranks[static_cast<std::size_t>(r)];
     if (rank.node != node) continue;
     const auto found = living.find({actor.name, actor.incarnation, r});
     const bool lives = found != living.end();
-    if (rank.alive && !lives) gone.push_back(r);
+    if (rank.alive && !lives) {
+      const bool starts = goes_on && was_not_ordered(up, {actor.name, actor.incarnation, r}) &&
+                          may_start_there(known_node(turn, node), rank);
+      (starts ? not_ordered : gone).push_back(r);
+    }
     if (!lives || (!rank.alive && !may_go_on(job, actor))) continue;
     if (!rank.alive) go_on(turn, job, actor);
     rank.pid = found->second;
     living.erase(found);
     met = true;
   }
-  if (met && gone.empty()) return meet(turn, job, actor);
+  if (gone.empty()) {
+    if (met || !not_ordered.empty()) meet(turn, job, actor);
+    for (const std::int32_t rank : not_ordered) turn.send(spawn_of(job, actor, rank));
+    return;
+  }
   const std::string name = actor.name;
+  gone.insert(gone.end(), not_ordered.begin(), not_ordered.end());
   for (const std::int32_t rank : gone)
     if (const auto it = job.actors.find(name); it != job.actors.end())
       rank_gone(turn, job, it->second, rank, scheduler::NodeLost{node});
@@ -239,7 +264,7 @@ void meet_ranks(Turn& turn, NodeRecord& node, const node::NodeUp& up) {
     if (!job) continue;
     // The end of an actor may take it out.
     if (const auto actor = job->actors.find(name); actor != job->actors.end())
-      meet_actor(turn, *job, actor->second, up.node, living);
+      meet_actor(turn, *job, actor->second, up, living);
   }
   std::vector<node::RankId> unwanted;
   for (const auto& [id, pid] : living) unwanted.push_back(id);

@@ -12,6 +12,7 @@
 #include "actors/controller/demands.h"
 #include "actors/controller/job_progress.h"
 #include "actors/controller/room.h"
+#include "actors/controller/spawn.h"
 #include "actors/controller/transitions.h"
 #include "actors/controller/upkeep.h"
 #include "scheduler/fleet/placement.h"
@@ -89,24 +90,6 @@ void tell_queued(Turn& turn, JobRecord& job, const messages::Role& role, const R
 void wait_in_queue(Turn& turn, JobRecord& job, const Reason& why) {
   enter(turn, job, JobState::kQueued, why);
   for (const messages::Role& role : job.shape.roles) tell_queued(turn, job, role, why);
-}
-
-SpawnRankOn spawn_of(const JobRecord& job, const ActorRecord& actor, std::int32_t rank) {
-  const RankRecord& record = actor.ranks[static_cast<std::size_t>(rank)];
-  std::string file = messages::rank_name(actor.name.substr(job.id.size() + 1), rank);
-  // One log per incarnation of a rank: "rollout.0.3.log".
-  std::replace(file.begin(), file.end(), '/', '.');
-  SpawnRankOn spawn{
-      record.node,
-      {actor.name, actor.incarnation, rank},
-      job.run_dir + "/logs/" + file + "." + std::to_string(actor.incarnation.value) + ".log",
-      {}};
-  if (const RoleProgram* program = program_of(job.shape, actor.role)) {
-    spawn.program = *program;
-    spawn.working_directory = job.run_dir;
-  }
-  spawn.gpus = record.gpu_uuids;
-  return spawn;
 }
 
 void start_actor(Turn& turn, JobRecord& job, ActorRecord& actor,

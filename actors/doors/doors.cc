@@ -106,6 +106,7 @@ Result<void> check_ranks(const ActorId& from, const node::NodeUp& up, const Node
     if (auto own = check(from, node::RankSpawned{rank.id, rank.pid}, node_of); !own) return own;
   for (const node::RankExited& ended : up.ended)
     if (auto own = check(from, ended, node_of); !own) return own;
+  if (up.newest_order) return check_rank(from, *up.newest_order, node_of);
   return {};
 }
 

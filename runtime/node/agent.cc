@@ -112,11 +112,15 @@ void Agent::introduce() {
   NodeUp up = config_.node;
   for (const auto& [id, rank] : ranks_) up.ranks.push_back({id, rank.pid});
   up.ended.assign(ended_.begin(), ended_.end());
+  up.newest_order = newest_order_;
   if (controller_.tell(std::move(up)) != actor::Delivery::kAccepted)
     log::warn("event=node_up_not_sent node={}", config_.node.node);
 }
 
 void Agent::handle(actor::Context& cx, SpawnRank spawn) {
+  if (!newest_order_ || comes_later(spawn.id, *newest_order_)) newest_order_ = spawn.id;
+  if (const auto lives = ranks_.find(spawn.id); lives != ranks_.end())
+    return report_spawn(RankSpawned{spawn.id, lives->second.pid});
   SpawnSpec spec{.name = spawn.id.actor, .log_path = spawn.log_path};
   spawn.program.empty() ? run_own_binary(spec, spawn, config_) : run_program(spec, spawn, config_);
   spec.secret = config_.secret;
@@ -138,8 +142,12 @@ void Agent::handle(actor::Context& cx, SpawnRank spawn) {
     if (config_.usage_interval > Duration::zero() && !usage_reported_) report_usage(cx);
     event = RankSpawned{spawn.id, started->pid};
   }
+  report_spawn(std::move(event));
+}
+
+void Agent::report_spawn(AgentEvents event) {
   if (controller_.tell(std::move(event)) != actor::Delivery::kAccepted)
-    log::warn("event=spawn_report_lost actor={}", spawn.id.actor);
+    log::warn("event=spawn_report_lost node={}", config_.node.node);
 }
 
 void Agent::handle(actor::Context&, StopRankProcess stop) {

@@ -4,7 +4,7 @@
 //
 //   AG-1  Every SpawnRank is answered by RankSpawned and then one RankExited, or RankSpawnFailed,
 //         while the link lasts. After LinkCameUp, NodeUp tells which ranks live and which have
-//         ended.
+//         ended. A second SpawnRank of a rank that lives starts nothing.
 //   AG-2  An agent whose name another agent has asks again until the other would be known as lost;
 //         then on_refused is called.
 //
@@ -19,6 +19,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <variant>
 
@@ -94,6 +95,7 @@ class Agent {
   // False: the process may live, and cannot be watched for now.
   bool adopt(actor::Context& cx, const KeptRank& rank);
   ExitHandler on_exit(actor::Context& cx, const RankId& id);
+  void report_spawn(AgentEvents event);
   void note_end(const RankId& id, const ExitStatus& status);
   void exited(const RankId& id, const ExitStatus& status);  // notes and reports it
   void report_usage(actor::Context& cx);  // and again after the interval, while a rank runs
@@ -102,10 +104,11 @@ class Agent {
   ProcessHost& host_;
   const actor::Ref<AgentEvents> controller_;
   std::map<RankId, Running> ranks_;
-  std::deque<RankExited> ended_;  // the newest, at most kEndsTold
-  bool usage_reported_ = false;   // a timer is set for the next report
-  int introductions_ = 0;         // NodeUps that were sent
-  bool adopted_ = false;          // AG-3
+  std::deque<RankExited> ended_;        // the newest, at most kEndsTold
+  std::optional<RankId> newest_order_;  // as NodeUp has it
+  bool usage_reported_ = false;         // a timer is set for the next report
+  int introductions_ = 0;               // NodeUps that were sent
+  bool adopted_ = false;                // AG-3
   std::uint64_t adoptions_failed_ = 0;
 };
 

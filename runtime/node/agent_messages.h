@@ -10,6 +10,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -39,6 +40,10 @@ struct RankId {
   auto operator<=>(const RankId&) const = default;
 };
 TANDEM_WIRE(RankId, actor, incarnation, rank)
+// Whether a controller tells agents to start `a` after `b`: a later incarnation, or a higher rank.
+inline bool comes_later(const RankId& a, const RankId& b) {
+  return std::pair(a.incarnation, a.rank) > std::pair(b.incarnation, b.rank);
+}
 
 // The order to start a rank process: of the node's own binary, or of a user's program.
 struct SpawnRank {
@@ -135,9 +140,13 @@ struct NodeUp {
   std::vector<LivingRank> ranks;  // that live now
   // The newest ends, at most kEndsTold of them: their reports may not have arrived.
   std::vector<RankExited> ended;
+  // Of the ranks that this agent was told to start, the last one of the highest incarnation. Orders
+  // come in this order: one for a later rank was lost with its controller or its link. Nothing: it
+  // was told to start none, and the agent before it may have been.
+  std::optional<RankId> newest_order;
 };
 TANDEM_WIRE(NodeUp, node, incarnation, cpus, memory_bytes, pid, gpus, gpus_unusable, gpus_absent,
-            nccl, ranks, ended)
+            nccl, ranks, ended, newest_order)
 inline constexpr std::size_t kEndsTold = 256;
 
 // The process has started and its program is loaded.

@@ -131,8 +131,8 @@ struct Dialect {
   Result<int> (*read_ranks)(const std::string& body) = nullptr;  // in the answer to kRanks
   NcclMeeting meeting = NcclMeeting::kUniqueId;
   bool packs = true;  // it may take tensors in chunks by NCCL
-  // By NCCL the server holds the tensors of one call beside its weights, so that kSend is a call for
-  // each ServedConfig::call_bytes; else it is one.
+  // By NCCL the server holds the tensors of one call beside its weights: kSend is a call for each
+  // ServedConfig::call_bytes. Else it is one.
   bool sends_by_parts = false;
 };
 
@@ -157,7 +157,7 @@ std::vector<std::string> arguments_of(const std::string& kwargs, FalseIs false_i
 // {"names", DTYPES, "shapes"} of facts.tensors, in their order; types as torch spells them.
 nlohmann::json tensors_by_name(const PushFacts& facts, const char* dtypes);
 
-// The tensors from the first one on that have no more than so many bytes together, and at least one.
+// The tensors from the first one on that have no more than so many bytes together; at least one.
 TensorRange tensors_within(const device::Manifest& manifest, std::size_t first,
                            std::size_t bytes_max);
 

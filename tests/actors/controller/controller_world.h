@@ -34,10 +34,10 @@ class World {
   Result<void> take(const ControllerEvent& event) {
     auto effects = core.step(event, now);
     if (!effects) return effects.error();
-    if (const auto* cancel = std::get_if<CancelJob>(&event)) cancelled.insert(cancel->job);
+    if (const auto* cancel = std::get_if<CancelJob>(&event))
+      cancelled.insert(cancel->job), not_taken.erase(cancel->job);
     if (const auto* submit = std::get_if<SubmitJob>(&event)) cancelled.erase(submit->id);
     if (const auto* taken = std::get_if<TakeUpJobs>(&event)) not_taken = taken->left;
-    if (const auto* cancel = std::get_if<CancelJob>(&event)) not_taken.erase(cancel->job);
     for (const ControllerEffect& effect : *effects)
       std::visit([this](const auto& e) { apply(e); }, effect);
     check();
@@ -61,8 +61,9 @@ class World {
     must(up);
     if (core.nodes().at(name).incarnation == up.incarnation) nodes[name] = offered;  // not refused
   }
-  // A node of the controller before, which tells what has become of its ranks.
-  void node_back(const std::string& name, std::vector<node::RankExited> ended = {}) {
+  // A node of the controller before, with what has become of its ranks.
+  void node_back(const std::string& name, std::vector<node::RankExited> ended = {},
+                 std::optional<node::RankId> newest_order = {}) {
     const Node& known = nodes.at(name);
     const double cpus = static_cast<double>(known.total.cpu_milli) / 1000;
     node::NodeUp up{name, known.incarnation, cpus, known.total.memory_bytes, 1};
@@ -70,6 +71,7 @@ class World {
     for (const auto& [id, on] : alive)
       if (on == name) up.ranks.push_back({id, 4711});
     up.ended = std::move(ended);
+    up.newest_order = std::move(newest_order);
     must(up);
   }
   // The machine is gone, with its agent and all processes.
@@ -115,8 +117,7 @@ class World {
       if (id.actor == actor) end({.id = id, .code = 0});
   }
   void die(const std::string& actor) {
-    for (const auto& [id, node] : std::map(alive))
-      if (id.actor == actor) die(id);
+    for (const auto& [id, node] : std::map(alive)) id.actor == actor ? die(id) : void();
   }
   void obey() {  // everything that was told to end does
     while (!told_to_end.empty()) {
@@ -142,10 +143,9 @@ class World {
   std::map<std::string, Node> nodes;
   std::map<node::RankId, std::string> alive;             // and its node
   std::map<std::string, std::vector<std::string>> gpus;  // that an actor's last rank was given
-  std::set<node::RankId> told_to_end, expected, links_cut;
+  std::set<node::RankId> told_to_end, told_to_drain, expected, links_cut;
   std::vector<messages::StartRank> started;
   std::vector<messages::StartActor> programs_started;
-  std::set<node::RankId> told_to_drain;
   std::vector<FailAsks> asks_failed;
   std::set<std::string> results;                          // jobs whose result.json was written
   std::map<std::string, std::vector<TellExchange>> told;  // by job

@@ -165,6 +165,26 @@ TEST_F(Outlived, OneThatTheNodeDoesNotHaveIsGone) {
   EXPECT_EQ(world.state_of(second), ActorState::kBackoff);
 }
 
+TEST_F(Outlived, OneThatIsNotWantedAnyMoreIsNotStartedLate) {
+  const node::RankId newest = rank_of(first);
+  before.must(ScaleRole{job, {"counter"}, 1});
+  World& world = follow();
+  world.alive.erase(rank_of(second));
+  world.node_back("a", {}, newest);
+  EXPECT_FALSE(world.alive.contains(rank_of(second)));
+  EXPECT_FALSE(world.core.jobs().at(job).actors.contains(second));
+}
+
+TEST_F(Outlived, NoneIsStartedLateOnANodeThatMayHaveNoOthers_PL5) {
+  const node::RankId newest = rank_of(first);
+  before.must(CordonNode{"a", "broken", false});
+  World& world = follow();
+  world.alive.erase(rank_of(second));
+  world.node_back("a", {}, newest);
+  EXPECT_EQ(world.state_of(first), ActorState::kStarting);
+  EXPECT_EQ(world.state_of(second), ActorState::kBackoff);
+}
+
 TEST_F(Outlived, ANewAgentHasNone) {
   World& world = follow();
   world.alive.clear();  // they died with the agent of that time
@@ -348,6 +368,40 @@ TEST_F(Followed, AJobThatTrainsGoesOnWithAllItsActors) {
   EXPECT_EQ(world.state_of(job + "/learner/0"), ActorState::kReady);
   world.die(job + "/rollout/1");
   EXPECT_EQ(count_told<messages::ActorDown>(world, job), 1u);
+}
+
+// The controller before died while it told the node what to start.
+TEST_F(Followed, ARankThatItsNodeWasNotToldToStartIsStartedNow) {
+  World& world = *after;
+  const std::string learner = job + "/learner/0";
+  const node::RankId newest{learner, world.record(learner).incarnation, 0};
+  std::erase_if(world.alive, [&](const auto& rank) { return comes_later(rank.first, newest); });
+  ASSERT_EQ(world.alive.size(), 1u);
+  world.node_back("a", {}, newest);
+  EXPECT_EQ(world.alive, before.alive) << "and its gang goes on";
+  EXPECT_TRUE(world.told_to_end.empty());
+  for (const auto& [id, node] : world.alive) world.must(RankConnected{id});
+  world.must(messages::RankListening{learner, newest.incarnation, "tcp://a:1"});
+  for (const auto& [id, node] : world.alive)
+    world.must(messages::RankReady{id.actor, id.incarnation, id.rank});
+  for (const auto& [name, actor] : world.core.jobs().at(job).actors) {
+    EXPECT_EQ(world.state_of(name), ActorState::kReady) << name;
+    EXPECT_EQ(actor.crash_loop.deaths, 0) << name;
+  }
+}
+
+// One that was told to start and is not there has died, and its gang with it.
+TEST_F(Followed, AGangOfWhichARankHasDiedIsStartedAnew) {
+  World& world = *after;
+  const std::string learner = job + "/learner/0";
+  const node::RankId first{learner, world.record(learner).incarnation, 0};
+  const node::RankId second{learner, first.incarnation, 1};
+  world.alive.erase(first);
+  world.alive.erase(second);
+  world.node_back("a", {}, first);
+  EXPECT_EQ(world.state_of(learner), ActorState::kBackoff);
+  EXPECT_FALSE(world.alive.contains(second));
+  EXPECT_EQ(world.record(learner).crash_loop.deaths, 1);
 }
 
 TEST_F(Followed, AGangThatIsBackInPartIsWaitedForWhereItsAgentDies) {

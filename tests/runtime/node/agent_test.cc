@@ -328,6 +328,22 @@ TEST_F(AgentTest, ItIntroducesItselfWithItsRanksToTheNextController) {  // AG-1
   ASSERT_EQ(up.ended.size(), 1u);
   EXPECT_EQ(up.ended[0].id, ended);
   EXPECT_EQ(up.ended[0].code, 3);
+  EXPECT_EQ(up.newest_order, ended);
+  EXPECT_EQ(std::get<NodeUp>(before[0]).newest_order, std::nullopt);
+}
+
+// The order of a controller that died may be read after the introduction to the next one, which
+// then orders the same.
+TEST_F(AgentTest, ASecondOrderOfARankThatLivesStartsNothing) {  // AG-1
+  const RankId rank{"job/counter/0", {1}, 0};
+  spawn(rank, "exec sleep 1000");
+  spawn(rank, "exec sleep 1000");
+  stop(rank);
+  const std::vector<AgentEvents> events = heard_.wait(4);
+  const auto life = of(events, rank);
+  ASSERT_EQ(life.size(), 3u);
+  EXPECT_EQ(std::get<RankSpawned>(life[0]).pid, std::get<RankSpawned>(life[1]).pid);
+  EXPECT_TRUE(std::holds_alternative<RankExited>(life[2]));
 }
 
 // A process that takes its time to end still holds its GPU: the controller hears of its end, and
