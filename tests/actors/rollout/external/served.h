@@ -35,30 +35,30 @@ inline constexpr float kRealTolerance = 1e-3f;  // of other arithmetic in f32
 // A kind of server and a way by which weights reach it.
 struct Peer {
   const char* name;
-  EngineName engine;
-  WeightTransfer transfer;
   const char* fake;
   const char* max_num_seqs;  // its argument for the sequences that it computes at a time
   // With which completions follow from their seeds; null: they always do.
   const char* repeats;
+  EngineName engine;
+  WeightTransfer transfer;
   bool packed = true;
   const char* below = nullptr;  // the program below the fake
 };
 inline constexpr Peer kPeers[] = {
-    {"vllm_tcp", EngineName::kVllm, WeightTransfer::kTcp, TANDEM_FAKE_VLLM, "--max-num-seqs",
-     nullptr},
-    {"vllm_disk", EngineName::kVllm, WeightTransfer::kDisk, TANDEM_FAKE_VLLM, "--max-num-seqs",
-     nullptr},
-    {"vllm_nccl_packed", EngineName::kVllm, WeightTransfer::kNccl, TANDEM_FAKE_VLLM,
-     "--max-num-seqs", nullptr},
-    {"vllm_nccl_unpacked", EngineName::kVllm, WeightTransfer::kNccl, TANDEM_FAKE_VLLM,
-     "--max-num-seqs", nullptr, false},
-    {"trtllm_tcp", EngineName::kTensorrtLlm, WeightTransfer::kTcp, TANDEM_FAKE_TRTLLM,
-     "--max-num-seqs", nullptr, true, TANDEM_FAKE_VLLM},
-    {"sglang_nccl", EngineName::kSglang, WeightTransfer::kNccl, TANDEM_FAKE_SGLANG,
-     "--max-running-requests", "--enable-deterministic-inference", false},
-    {"sglang_disk", EngineName::kSglang, WeightTransfer::kDisk, TANDEM_FAKE_SGLANG,
-     "--max-running-requests", "--enable-deterministic-inference"},
+    {"vllm_tcp", TANDEM_FAKE_VLLM, "--max-num-seqs", nullptr, EngineName::kVllm,
+     WeightTransfer::kTcp},
+    {"vllm_disk", TANDEM_FAKE_VLLM, "--max-num-seqs", nullptr, EngineName::kVllm,
+     WeightTransfer::kDisk},
+    {"vllm_nccl_packed", TANDEM_FAKE_VLLM, "--max-num-seqs", nullptr, EngineName::kVllm,
+     WeightTransfer::kNccl},
+    {"vllm_nccl_unpacked", TANDEM_FAKE_VLLM, "--max-num-seqs", nullptr, EngineName::kVllm,
+     WeightTransfer::kNccl, false},
+    {"trtllm_tcp", TANDEM_FAKE_TRTLLM, "--max-num-seqs", nullptr, EngineName::kTensorrtLlm,
+     WeightTransfer::kTcp, true, TANDEM_FAKE_VLLM},
+    {"sglang_nccl", TANDEM_FAKE_SGLANG, "--max-running-requests",
+     "--enable-deterministic-inference", EngineName::kSglang, WeightTransfer::kNccl, false},
+    {"sglang_disk", TANDEM_FAKE_SGLANG, "--max-running-requests",
+     "--enable-deterministic-inference", EngineName::kSglang, WeightTransfer::kDisk},
 };
 inline const auto kPeerName = [](const auto& test) { return std::string(test.param.name); };
 
