@@ -221,6 +221,8 @@ void meet_actor(Turn& turn, JobRecord& job, ActorRecord& actor, const node::Node
   }
   if (gone.empty()) {
     if (met || !not_ordered.empty()) meet(turn, job, actor);
+    if (not_ordered.size() == actor.ranks.size())
+      enter(turn, actor, ActorState::kStarting, scheduler::WaitingForSpawn{node});
     for (const std::int32_t rank : not_ordered) turn.send(spawn_of(job, actor, rank));
     return;
   }
@@ -229,6 +231,19 @@ void meet_actor(Turn& turn, JobRecord& job, ActorRecord& actor, const node::Node
   for (const std::int32_t rank : gone)
     if (const auto it = job.actors.find(name); it != job.actors.end())
       rank_gone(turn, job, it->second, rank, scheduler::NodeLost{node});
+}
+
+// The actors on the node, in the order in which a node is told to start them (comes_later).
+std::vector<std::string> in_order_of_start(ControllerState& state, const std::string& node) {
+  std::vector<std::pair<Incarnation, std::string>> order;
+  for (const std::string& name : actors_on(state, node))
+    if (const JobRecord* const job = state.job_of(name))
+      if (const auto actor = job->actors.find(name); actor != job->actors.end())
+        order.emplace_back(actor->second.incarnation, name);
+  std::ranges::sort(order);
+  std::vector<std::string> names;
+  for (auto& [incarnation, name] : order) names.push_back(std::move(name));
+  return names;
 }
 
 }  // namespace
@@ -259,7 +274,7 @@ void meet_ranks(Turn& turn, NodeRecord& node, const node::NodeUp& up) {
   Living living;
   for (const node::LivingRank& rank : up.ranks) living.emplace(rank.id, rank.pid);
   for (const node::RankExited& ended : up.ended) take(turn, ended);
-  for (const std::string& name : actors_on(turn.state, up.node)) {
+  for (const std::string& name : in_order_of_start(turn.state, up.node)) {
     JobRecord* const job = turn.state.job_of(name);
     if (!job) continue;
     // The end of an actor may take it out.

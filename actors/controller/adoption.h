@@ -20,7 +20,8 @@ void restore(Turn& turn, JobRecord& job);
 void note_former(const ControllerState& state, JobRecord& job);
 
 // The node was not up before: what it tells of its ranks is compared with the records. Ranks that
-// it does not have any more are gone; ranks that nobody wants are told to end (unwanted.h).
+// it does not have any more are gone, and those that it was not told to start are started; ranks
+// that nobody wants are told to end (unwanted.h).
 void meet_ranks(Turn& turn, NodeRecord& node, const node::NodeUp& up);
 
 }  // namespace tandem::controller

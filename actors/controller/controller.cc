@@ -128,7 +128,11 @@ void Controller::carry_out_all(actor::Context& cx, std::vector<ControllerEffect>
 }
 
 void Controller::carry_out(actor::Context&, SpawnRankOn spawn) {
-  if (journal_fails_) return held_.push_back(std::move(spawn));
+  if (journal_fails_) {  // a node that is back is told again of what it was not told
+    if (std::ranges::find(held_, spawn.id, &SpawnRankOn::id) == held_.end())
+      held_.push_back(std::move(spawn));
+    return;
+  }
   // The order matters: the process may dial as soon as the agent has the message.
   actions_.expect(spawn.node, spawn.id);
   node::SpawnRank message{.id = spawn.id,

@@ -65,6 +65,9 @@ constexpr std::string_view kVerlFunction =
     "verl's custom_reward_function is `reward: { type: python, function: FILE.py:NAME }` here, "
     "with "
     "the function as it is";
+constexpr std::string_view kRolloutDtype =
+    "`model.dtype` is of learner and engine; a server of vLLM or SGLang may have another one, by "
+    "`rollout.dtype`";
 constexpr std::string_view kArealReward =
     "AReaL pays (reward + reward_bias) * reward_scaling: `reward.scale` is its reward_scaling, and "
     "`reward.bias` is the product of both";
@@ -78,7 +81,7 @@ constexpr ForeignKey kForeign[] = {
     {"verl", "actor_rollout_ref.rollout.temperature", "rollout.temperature"},
     {"verl", "actor_rollout_ref.rollout.top_p", "rollout.top_p"},
     {"verl", "actor_rollout_ref.rollout.top_k", "rollout.top_k"},
-    {"verl", "actor_rollout_ref.rollout.dtype", "rollout.dtype"},
+    {"verl", "actor_rollout_ref.rollout.dtype", kRolloutDtype},
     {"verl", "actor_rollout_ref.rollout.prompt_length", "data.max_prompt_length"},
     {"verl", "actor_rollout_ref.rollout.response_length", "data.max_response_length"},
     {"verl", "actor_rollout_ref.rollout.tensor_model_parallel_size",

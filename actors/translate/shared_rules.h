@@ -13,7 +13,7 @@ inline constexpr std::string_view kLayout =
     "how models are laid out on GPUs and machines, and how memory is used";
 inline constexpr std::string_view kLogs = "what is logged, and where files are written or sent";
 inline constexpr std::string_view kEngine =
-    "Tandem's own engine generates; `rollout.name` keeps vLLM or SGLang";
+    "Tandem's own engine generates, unless `rollout.name` says vllm or sglang";
 inline constexpr std::string_view kMicro =
     "micro-batches: a rank packs sequences into passes of at most `learner.max_token_len` tokens";
 inline constexpr std::string_view kAdamW = "AdamW is the only optimizer";

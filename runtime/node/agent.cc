@@ -6,6 +6,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <utility>
@@ -120,7 +121,10 @@ void Agent::introduce() {
 void Agent::handle(actor::Context& cx, SpawnRank spawn) {
   if (!newest_order_ || comes_later(spawn.id, *newest_order_)) newest_order_ = spawn.id;
   if (const auto lives = ranks_.find(spawn.id); lives != ranks_.end())
-    return report_spawn(RankSpawned{spawn.id, lives->second.pid});
+    return report_spawn(spawn.id, RankSpawned{spawn.id, lives->second.pid});
+  if (const auto ended = std::ranges::find(ended_, spawn.id, &RankExited::id);
+      ended != ended_.end())
+    return report_spawn(spawn.id, RankExited(*ended));
   SpawnSpec spec{.name = spawn.id.actor, .log_path = spawn.log_path};
   spawn.program.empty() ? run_own_binary(spec, spawn, config_) : run_program(spec, spawn, config_);
   spec.secret = config_.secret;
@@ -142,12 +146,12 @@ void Agent::handle(actor::Context& cx, SpawnRank spawn) {
     if (config_.usage_interval > Duration::zero() && !usage_reported_) report_usage(cx);
     event = RankSpawned{spawn.id, started->pid};
   }
-  report_spawn(std::move(event));
+  report_spawn(spawn.id, std::move(event));
 }
 
-void Agent::report_spawn(AgentEvents event) {
+void Agent::report_spawn(const RankId& id, AgentEvents event) {
   if (controller_.tell(std::move(event)) != actor::Delivery::kAccepted)
-    log::warn("event=spawn_report_lost node={}", config_.node.node);
+    log::warn("event=spawn_report_lost actor={}", id.actor);
 }
 
 void Agent::handle(actor::Context&, StopRankProcess stop) {

@@ -4,7 +4,8 @@
 //
 //   AG-1  Every SpawnRank is answered by RankSpawned and then one RankExited, or RankSpawnFailed,
 //         while the link lasts. After LinkCameUp, NodeUp tells which ranks live and which have
-//         ended. A second SpawnRank of a rank that lives starts nothing.
+//         ended. A second SpawnRank of a rank starts nothing: its start or its end is
+//         told again.
 //   AG-2  An agent whose name another agent has asks again until the other would be known as lost;
 //         then on_refused is called.
 //
@@ -95,7 +96,7 @@ class Agent {
   // False: the process may live, and cannot be watched for now.
   bool adopt(actor::Context& cx, const KeptRank& rank);
   ExitHandler on_exit(actor::Context& cx, const RankId& id);
-  void report_spawn(AgentEvents event);
+  void report_spawn(const RankId& id, AgentEvents event);
   void note_end(const RankId& id, const ExitStatus& status);
   void exited(const RankId& id, const ExitStatus& status);  // notes and reports it
   void report_usage(actor::Context& cx);  // and again after the interval, while a rank runs

@@ -140,9 +140,9 @@ struct NodeUp {
   std::vector<LivingRank> ranks;  // that live now
   // The newest ends, at most kEndsTold of them: their reports may not have arrived.
   std::vector<RankExited> ended;
-  // Of the ranks that this agent was told to start, the last one of the highest incarnation. Orders
-  // come in this order: one for a later rank was lost with its controller or its link. Nothing: it
-  // was told to start none, and the agent before it may have been.
+  // Of the ranks that this agent was told to start, the one that comes last (comes_later). It was
+  // not told of those behind it: the controller, or the link, was gone by then. Nothing: it was
+  // told to start none; what the agent before it was told is not known.
   std::optional<RankId> newest_order;
 };
 TANDEM_WIRE(NodeUp, node, incarnation, cpus, memory_bytes, pid, gpus, gpus_unusable, gpus_absent,

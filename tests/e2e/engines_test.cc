@@ -87,7 +87,7 @@ INSTANTIATE_TEST_SUITE_P(Servers, Engines, ::testing::ValuesIn(kServed),
 
 TEST_P(Engines, AServerTrainsAsTheNativeEngineDoes) {
   const Home home;
-  const json result = home.train(kSmallId, served_job(GetParam()));
+  const json result = home.train(kSmallId, served_job(GetParam(), {}, {"rollout.dtype=bfloat16"}));
   expect_right(home, result);
   EXPECT_GT(result["eval"]["final"], result["eval"]["before"]);
   const std::string logs = rollout_logs(home);
@@ -96,6 +96,7 @@ TEST_P(Engines, AServerTrainsAsTheNativeEngineDoes) {
       << logs;
   EXPECT_NE(logs.find("INFO: Application startup complete."), std::string::npos)
       << "the server's lines are in the rollout's log";
+  EXPECT_NE(logs.find("dtype=torch.bfloat16"), std::string::npos) << logs;
   EXPECT_EQ(logs.find("event=version_unproven"), std::string::npos) << "EV-4";
   home.expect_nothing_left();
 }
@@ -239,7 +240,7 @@ TEST(EngineErrors, WhatIsWrongWithAServerIsSaidWithWhatToDo) {
               {"the native engine does not use `rollout.quantization`"});
   expect_said({"rollout.name=native", "rollout.dtype=float16"},
               {"the native engine does not use `rollout.dtype`"});
-  expect_said({"rollout.dtype=int8"}, {"float32, bfloat16 or float16"});
+  expect_said({"rollout.dtype=int8"}, {"expects one of float32, bfloat16, float16"});
   expect_said({"pools.rollout.gpus_per_actor=1", "rollout.tensor_model_parallel_size=2"},
               {"computes on 2 GPUs", "set it to 2"});
   expect_said({"rollout.engine.url=[http://127.0.0.1:9]", "rollout.enforce_eager=true"},

@@ -166,15 +166,16 @@ const Key kRolloutKeys[] = {
     {.path = "rollout.engine.request_timeout_s",
      .field = [](J& j) { return slot(j.rollout.engine.request_timeout_s); },
      .description = "The time in which the server has to answer a prompt with all of its "
-                    "completions, or to take a version of the weights; after that it is asked "
-                    "again.",
+                    "completions, or to answer one call of an update of its weights; after that "
+                    "it is asked again.",
      .range = above_to(0, kDayInSeconds),
      .unit = "seconds"},
     {.path = "rollout.engine.logprob_tolerance",
      .field = [](J& j) { return slot(j.rollout.engine.logprob_tolerance); },
      .description = "How far a server's log-probabilities of a probe may be off the learner's on "
-                    "average, before a version counts as installed; null: 0.02 where server "
-                    "and learner compute in float32, else 0.5. Raise it for quantised weights.",
+                    "average, before a version counts as installed; null: 0.02 where "
+                    "`model.dtype` is float32 and `rollout.dtype` is no other, else 0.5. Raise it "
+                    "for quantised weights.",
      .range = above_to(0, 100),
      .unit = "nats"},
     {.path = "rollout.engine.weight_transfer",

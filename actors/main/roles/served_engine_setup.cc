@@ -63,12 +63,12 @@ std::string dtype_of(const job::JobSpec& job) {
   return std::string(own ? spelling(*own) : spelling(job.model.dtype));
 }
 
-// Learner and server both round to their types.
-double probe_tolerance(const job::JobSpec& job) {
+bool learner_is_f32(const job::JobSpec& job) {
+  return job.model.dtype == job::ModelDtype::kFloat32;
+}
+bool server_is_f32(const job::JobSpec& job) {
   const auto& own = job.rollout.shape.dtype;
-  const bool exact = job.model.dtype == job::ModelDtype::kFloat32 &&
-                     own.value_or(job::EngineDtype::kFloat32) == job::EngineDtype::kFloat32;
-  return exact ? kToleranceF32 : kToleranceBf16;
+  return own ? *own == job::EngineDtype::kFloat32 : learner_is_f32(job);
 }
 
 rollout::LaunchSpec launch_of(const job::JobSpec& job, const rollout::EngineConfig& config,
@@ -204,7 +204,8 @@ Result<std::unique_ptr<rollout::Engine>> make(RankResources& resources,
        .transfer = transfer,
        .request_timeout = duration_of(engine.request_timeout_s),
        .update_timeout = duration_of(engine.request_timeout_s),
-       .logprob_tolerance = engine.logprob_tolerance.value_or(probe_tolerance(job))},
+       .logprob_tolerance = engine.logprob_tolerance.value_or(
+           learner_is_f32(job) && server_is_f32(job) ? kToleranceF32 : kToleranceBf16)},
       *std::move(server));
   if (!made) return made.error();
   return std::unique_ptr<rollout::Engine>(*std::move(made));
@@ -228,7 +229,8 @@ scheduler::MemoryDemand served_memory(const job::JobSpec& job, const PlannedMode
   // On a CPU the server's weights are in the host's memory; its pages and libraries are its own
   // affair, as engines differ.
   if (job.rollout.engine.url.empty() && on_cpu(job))
-    add_row(demand, "the server's weights", published);
+    add_row(demand, "the server's weights",
+            published * (server_is_f32(job) ? 4 : 2) / (learner_is_f32(job) ? 4 : 2));
   add_row(demand, "weights that arrive", published);
   add_process(demand, &model);
   return demand;

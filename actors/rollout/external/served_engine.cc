@@ -356,7 +356,8 @@ std::int64_t ServedEngine::State::running() const {
 
 ServedEngine::ServedEngine(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
-ServedEngine::~ServedEngine() = default;
+// An update reads the sink until it is over.
+ServedEngine::~ServedEngine() { state_->update.reset(); }
 
 Result<std::unique_ptr<ServedEngine>> ServedEngine::make(ServedModel model, ServedConfig config,
                                                          ServerLink server,

@@ -58,7 +58,8 @@ struct ServedConfig {
   WeightTransfer transfer = WeightTransfer::kTcp;  // one of transfers_to(), as the link's source
   Duration request_timeout = std::chrono::seconds(600);
   Duration update_timeout = std::chrono::seconds(600);  // of each call of an update
-  // Of the tensors that one call of an update names, where a dialect sends by parts.
+  // Of the tensors that one call of an update names, where a dialect sends by parts; a larger
+  // tensor has a call alone.
   std::size_t call_bytes = std::size_t{512} << 20;
   double logprob_tolerance = 0.02;                   // as ProbeCheck has it
   Duration metrics_every = std::chrono::seconds(1);  // between looks at the server's figures

@@ -34,13 +34,25 @@ ServedUpdate::Step ServedUpdate::step() {
     const Result<void> answer = outcome(*answer_);
     const auto ours = parts_.weights->outcome(facts_.from);
     if (answer && (!ours || *ours) && ask_for_more()) return {.heard = true};
-    if (!ours && !answer) parts_.weights->cut(answer.error().message);
-    if (!ours) return {};
+    if (!ours) {
+      if (!answer && !std::exchange(cut_, true)) parts_.weights->cut(answer.error().message);
+      return {};
+    }
     answer_.reset();
-    step = phase_over(!answer || *ours ? answer : Result<void>(at_work(ours->error())));
+    step = phase_over(both(answer, *ours));
   }
-  start_phase();
+  // What runs at a server that was refuted is aborted first, while it computes.
+  if (!step.refuted) start_phase();
   return step;
+}
+
+// Of two errors the server's leads; this side's says more unless it was cut for the server's.
+Result<void> ServedUpdate::both(Result<void> answer, const Result<void>& ours) const {
+  if (ours) return answer;
+  if (answer) return at_work(ours.error());
+  Error error = answer.error();
+  if (!cut_) error.message += "; on this side: " + ours.error().message;
+  return error;
 }
 
 bool ServedUpdate::is_offered() {
@@ -60,6 +72,7 @@ void ServedUpdate::start_phase() {
   if (!phase) return;
   phase_ = *phase;
   facts_.tensors = {};
+  cut_ = false;
   parts_.weights->begin(phase_, facts_.ranks);
   ask();
 }

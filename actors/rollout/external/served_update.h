@@ -32,8 +32,7 @@ class ServedUpdate {
   // What has happened in a step.
   struct Step {
     bool heard = false;    // the server has answered well
-    bool refuted = false;  // its log-probabilities are not the learner's: what runs there is not
-                           // of any version
+    bool refuted = false;  // the probe has failed: what runs there may be of no version
   };
 
   // `arena`, laid out by facts.manifest, stays as it is until this is destroyed.
@@ -55,6 +54,7 @@ class ServedUpdate {
   void start_phase();
   void ask();
   bool ask_for_more();
+  Result<void> both(Result<void> answer, const Result<void>& ours) const;
   Result<void> outcome(const Result<http::HttpResponse>& answer);
   Step phase_over(const Result<void>& fine);
 
@@ -66,6 +66,7 @@ class ServedUpdate {
   std::optional<Error> not_offered_;
   PushPhase phase_ = PushPhase::kPause;  // under way, by call_
   ServerCall call_;
+  bool cut_ = false;                                  // this side, as the server had failed
   std::optional<Result<http::HttpResponse>> answer_;  // to it
 };
 

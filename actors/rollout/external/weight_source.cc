@@ -179,7 +179,7 @@ class NcclSource final : public WeightSource {
     if (connected) return connected;
     Error error = connected.error();
     error.message += "; NCCL is " + collective::nccl_version_text(spec_.nccl->api.version) +
-                     " here, and the server has to use the same one, which it tells in its log";
+                     " here: the server has to use the same version, and its log says which it has";
     return error;
   }
   void name_place(OfferedWeights& offered) const {

@@ -379,6 +379,8 @@ TEST_F(Followed, ARankThatItsNodeWasNotToldToStartIsStartedNow) {
   ASSERT_EQ(world.alive.size(), 1u);
   world.node_back("a", {}, newest);
   EXPECT_EQ(world.alive, before.alive) << "and its gang goes on";
+  EXPECT_STREQ(world.reason(learner), "Returning");
+  EXPECT_STREQ(world.reason(job + "/rollout/0"), "WaitingForSpawn");
   EXPECT_TRUE(world.told_to_end.empty());
   for (const auto& [id, node] : world.alive) world.must(RankConnected{id});
   world.must(messages::RankListening{learner, newest.incarnation, "tcp://a:1"});
@@ -416,6 +418,27 @@ TEST_F(Followed, AGangThatIsBackInPartIsWaitedForWhereItsAgentDies) {
   EXPECT_EQ(world.state_of(learner), ActorState::kInitializing);
   EXPECT_EQ(world.alive, before.alive);
   EXPECT_TRUE(world.told_to_end.empty());
+}
+
+TEST(TakeUp, NoneIsStartedLateOnAGpuThatIsGone) {
+  World before;
+  before.node("a", 16, 3);
+  const std::string job = before.submit(gpu_shape_of(1, 2));
+  before.must(ExchangeOpened{job, {"ipc:///s2"}});
+  World after(2, before);
+  TakeUpJobs taken = jobs_of(before);
+  taken.jobs.front().follows = true;
+  after.must(taken);
+  const std::string last = job + "/rollout/1";
+  std::erase_if(after.alive, [&](const auto& rank) { return rank.first.actor == last; });
+  node::NodeUp up{"a", before.core.nodes().at("a").incarnation, 16, std::int64_t{1} << 40, 1};
+  for (const char* uuid : {"a-0", "a-1", "a-2"})
+    if (uuid != before.gpus.at(last).front()) up.gpus.push_back({.uuid = uuid});
+  for (const auto& [id, node] : after.alive) up.ranks.push_back({id, 4711});
+  up.newest_order = {job + "/rollout/0", before.record(job + "/rollout/0").incarnation, 0};
+  after.must(up);
+  EXPECT_EQ(after.state_of(job + "/rollout/0"), ActorState::kStarting);
+  EXPECT_EQ(after.state_of(last), ActorState::kBackoff);
 }
 
 // The journal has the uuids: the next controller may hear of them in another order, and not of all.

@@ -332,9 +332,9 @@ TEST_F(AgentTest, ItIntroducesItselfWithItsRanksToTheNextController) {  // AG-1
   EXPECT_EQ(std::get<NodeUp>(before[0]).newest_order, std::nullopt);
 }
 
-// The order of a controller that died may be read after the introduction to the next one, which
-// then orders the same.
-TEST_F(AgentTest, ASecondOrderOfARankThatLivesStartsNothing) {  // AG-1
+// A controller whose journal was full has held an order back, and gives it again to the agent that
+// has introduced itself meanwhile.
+TEST_F(AgentTest, ASecondOrderOfARankStartsNothing) {  // AG-1
   const RankId rank{"job/counter/0", {1}, 0};
   spawn(rank, "exec sleep 1000");
   spawn(rank, "exec sleep 1000");
@@ -344,6 +344,10 @@ TEST_F(AgentTest, ASecondOrderOfARankThatLivesStartsNothing) {  // AG-1
   ASSERT_EQ(life.size(), 3u);
   EXPECT_EQ(std::get<RankSpawned>(life[0]).pid, std::get<RankSpawned>(life[1]).pid);
   EXPECT_TRUE(std::holds_alternative<RankExited>(life[2]));
+  spawn(rank, "exec sleep 1000");
+  const auto again = of(heard_.wait(5), rank);
+  ASSERT_EQ(again.size(), 4u);
+  EXPECT_EQ(std::get<RankExited>(again[3]).signal, SIGTERM) << "the end that it had";
 }
 
 // A process that takes its time to end still holds its GPU: the controller hears of its end, and

@@ -119,7 +119,9 @@ int serve_fake(int argc, char** argv, const KnownArguments& known,
       http::HttpServer::listen({.host = options.value("--host", "127.0.0.1"), .port = port},
                                {.body_bytes_max = 16 << 20, .connections_max = 4096}, handler);
   if (!server) stop(options, 1, server.error().message);
-  std::printf("INFO: Application startup complete.\n");
+  // It computes in float32 all the same.
+  std::printf("INFO: dtype=torch.%s\nINFO: Application startup complete.\n",
+              options.value("--dtype", "auto").c_str());
   std::fflush(stdout);
   for (;;) pause();  // until a signal
 }

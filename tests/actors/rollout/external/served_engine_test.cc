@@ -156,6 +156,22 @@ TEST_P(EngineConformance, WhatIsCancelledIsNotHeard_EV1) {
   EXPECT_FALSE(served.engine->can_step());
 }
 
+// By disk and by tcp other threads read the sink while the server takes the version.
+TEST_P(EngineConformance, OneThatEndsInAnUpdateOfItsSinkLeavesNothingThatReadsIt) {
+  if (kRealServer) GTEST_SKIP() << "it would have no version, or another one";
+  Served served(GetParam());
+  const auto version = served.model.weights(kV1).bytes();
+  const auto sink = served.engine->weight_sink();
+  ASSERT_TRUE(sink);
+  std::ranges::copy(version, sink->begin());
+  served.engine->begin_update(kV1);
+  served.run_until([&] { return served.engine->may_finish_update(); });
+  served.engine->finish_update(*sink);
+  served.engine->step();
+  EXPECT_TRUE(served.engine->installing());
+  served.engine.reset();
+}
+
 TEST(OpenServer, SaysWhatIsMissing) {
   const TinyModel model;
   const auto error_of_spec = [](ServerSpec spec) {

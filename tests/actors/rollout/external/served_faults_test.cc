@@ -158,6 +158,19 @@ TEST(ServedEngine, TensorsInAnotherOrderAreNotTakenForTheVersion_TX1_EV4) {
   }
 }
 
+TEST(TensorsWithin, TakesNoMoreBytesThanItMayAndOneTensorAtLeast) {
+  device::Manifest manifest;
+  for (const std::size_t bytes : {4u, 6u, 1u, 20u, 3u})
+    manifest.parameters.push_back({.bytes = bytes});
+  std::string calls;
+  for (std::size_t first = 0; first < manifest.parameters.size();) {
+    const TensorRange range = tensors_within(manifest, first, 10);
+    calls += std::to_string(range.first) + "-" + std::to_string(range.behind) + " ";
+    first = range.behind;
+  }
+  EXPECT_EQ(calls, "0-2 2-3 3-4 4-5 ") << "10 fit, 11 do not, and 20 have a call alone";
+}
+
 // SGLang holds the tensors of a call beside its weights.
 TEST(ServedEngine, AVersionGoesInCallsOfLimitedBytes_WU1) {
   const auto peer = std::ranges::find(kPeers, std::string("sglang_nccl"), &Peer::name);

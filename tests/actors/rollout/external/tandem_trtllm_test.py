@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Tandem's server for TensorRT-LLM (actors/rollout/external/tandem_trtllm.py) by itself, over an LLM of the test's.
-served.h drives it whole, over a stand-in with a model."""
+served_engine_test drives it whole, over a stand-in with a model."""
 import asyncio
 import json
 import os
