@@ -221,6 +221,7 @@ void meet_actor(Turn& turn, JobRecord& job, ActorRecord& actor, const node::Node
   }
   if (gone.empty()) {
     if (met || !not_ordered.empty()) meet(turn, job, actor);
+    if (not_ordered.empty()) return;
     if (not_ordered.size() == actor.ranks.size())
       enter(turn, actor, ActorState::kStarting, scheduler::WaitingForSpawn{node});
     for (const std::int32_t rank : not_ordered) turn.send(spawn_of(job, actor, rank));

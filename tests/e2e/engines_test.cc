@@ -253,7 +253,7 @@ TEST(EngineErrors, WhatIsWrongWithAServerIsSaidWithWhatToDo) {
 // One job file, and only `rollout.name` differs: what was left to each engine is its own.
 TEST(EngineNames, OneJobFileIsForAllOfThem) {
   const Home home;
-  const Words all{"rollout.engine.command=[/opt/engine]",
+  const Words all{"rollout.engine.command=[/opt/engine]", "rollout.dtype=float32",
                   "rollout.engine_kwargs.vllm={swap_space: 4}",
                   "rollout.engine_kwargs.sglang={attention_backend: fa3}",
                   "rollout.engine_kwargs.tensorrt_llm={moe_expert_parallel_size: 1}"};

@@ -73,7 +73,7 @@ const Key kRolloutKeys[] = {
     {.path = "rollout.dtype",
      .field = [](J& j) { return slot(j.rollout.shape.dtype); },
      .description = "What a server computes in; null: `model.dtype`. The native engine computes in "
-                    "`model.dtype`."},
+                    "`model.dtype`, and refuses another one."},
     {.path = "rollout.quantization",
      .field = [](J& j) { return slot(j.rollout.shape.quantization); },
      .description = "How a server quantises the weights that come, by its own name for it, as in "
@@ -303,11 +303,12 @@ void start_rules(const JobSpec& job, std::vector<Violation>& broken) {
   const bool native = job.rollout.name == EngineName::kNative;
   if (!native && job.rollout.engine.url.empty()) return;
   const EngineShapeSpec none;
+  const bool as_model = shape.dtype && spelling(*shape.dtype) == spelling(job.model.dtype);
   const std::pair<const char*, bool> given[] = {
       {"tensor_model_parallel_size",
        shape.tensor_model_parallel_size != none.tensor_model_parallel_size},
       {"data_parallel_size", shape.data_parallel_size != none.data_parallel_size},
-      {"dtype", shape.dtype != none.dtype},
+      {"dtype", shape.dtype && !(native && as_model)},
       {"quantization", shape.quantization != none.quantization},
       {"enforce_eager", shape.enforce_eager != none.enforce_eager},
       {"load_format", shape.load_format != none.load_format}};
