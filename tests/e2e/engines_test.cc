@@ -142,7 +142,7 @@ TEST_P(Engines, AServerThatRunsAlreadyIsDrivenAndLeftAlone) {
   const Home home;
   const std::string name = GetParam().name, port = std::to_string(*link::free_port());
   const Words program{"env", "-u", "TANDEM_HOME", "VLLM_SERVER_DEV_MODE=1",
-                      "PYTHONPATH=" TANDEM_SOURCE_DIR "/actors/rollout/external"};
+                      "PYTHONPATH=" + std::string(TANDEM_SOURCE_DIR) + "/actors/rollout/external"};
   Process process = home.start_program(program + GetParam().command + GetParam().arguments +
                                        Words{"--host", "127.0.0.1", "--port", port});
   ASSERT_TRUE(process.said("Application startup complete"));
