@@ -12,6 +12,7 @@
 
 #include "actors/job/print_job.h"
 #include "runtime/base/file.h"
+#include "runtime/base/shell_word.h"
 #include "runtime/base/text.h"
 
 namespace tandem::job {
@@ -158,16 +159,7 @@ std::vector<std::string> changes_of_resume(const JobSpec& before, const JobSpec&
 }
 
 std::string resume_command(const std::string& verb, const fs::path& run) {
-  // Characters that no shell gives a meaning; any other path is quoted.
-  constexpr std::string_view kPlain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+,:@%=";
-  std::string path = run.string();
-  if (path.find_first_not_of(kPlain) != std::string::npos) {
-    std::string quoted = "'";
-    for (const char c : path) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    path = quoted + "'";
-  }
-  return "tandem " + verb + " --resume " + path;
+  return "tandem " + verb + " --resume " + shell_word(run.string());
 }
 
 std::string resume_hint(const std::string& verb, const fs::path& run) {

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <csignal>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -47,6 +48,18 @@ ClusterFolder ClusterFolder::chosen(const std::optional<fs::path>& of_run) {
 
 fs::path ClusterFolder::log_of(const char* role) const {
   return of_run ? fs::path() : path / (std::string(role) + ".log");
+}
+
+bool ClusterFolder::is_joinable() const {
+  std::error_code ignored;
+  return of_run && fs::exists(joinable_mark(), ignored);
+}
+
+std::initializer_list<int> ClusterFolder::end_signals() const {
+  static constexpr std::initializer_list<int> kBoth{SIGINT, SIGTERM}, kOne{SIGINT};
+  if (!is_joinable()) return kBoth;
+  std::signal(SIGTERM, [](int) {});  // ignored by this process, and not by those that it starts
+  return kOne;
 }
 
 fs::path run_clusters(const fs::path& home) { return home / "clusters"; }

@@ -11,6 +11,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <vector>
@@ -42,6 +43,13 @@ struct ClusterFolder {
   std::filesystem::path log_of(const char* role) const;
   // The lock that the `tandem run` holds as long as it lives (runtime/node/owner.h).
   std::filesystem::path owner_lock() const { return path / "owner.lock"; }
+  // Whether nodes of other hosts may join the cluster of a `tandem run`. An engine that gave the
+  // hosts sends SIGTERM to all processes at once: it is for the `tandem run` alone, which lets its
+  // job save, and ends the others by SIGINT.
+  std::filesystem::path joinable_mark() const { return path / "joinable"; }
+  bool is_joinable() const;
+  // The signals that end its controller and its node. SIGTERM is ignored where it is none of them.
+  std::initializer_list<int> end_signals() const;
 };
 // Where the state folders of the clusters of `tandem run` are.
 std::filesystem::path run_clusters(const std::filesystem::path& home);

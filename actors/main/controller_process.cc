@@ -230,7 +230,7 @@ Result<void> ControllerProcess::Parts::claim_home() {
   epoch = state->journal().epoch();
   for (const controller::JobTaken& job : state->remembered().jobs())
     keep_events(job.job, job.run_dir);
-  if (options.cluster.of_run) return {};
+  if (options.cluster.of_run && hosts() == Hosts::kOne) return {};
   auto own_keys = link::controller_keys(options.home);
   if (!own_keys) return own_keys.error();
   keys = std::move(*own_keys);

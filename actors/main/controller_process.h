@@ -41,7 +41,7 @@ struct ControllerOptions {
   std::string bind = link::kLoopback;  // where nodes and payloads of other hosts arrive
   std::filesystem::path home;          // TANDEM_HOME: runs/ is made below it
   // The state folder, whose lock the controller holds, with controller.sqlite and controller.json.
-  // No other host can join the cluster of a `tandem run`.
+  // Other hosts can join the cluster of a `tandem run` only where `bind` is not the loopback.
   ClusterFolder cluster;
   // The words that start such a controller again, written into controller.json.
   std::vector<std::string> words;

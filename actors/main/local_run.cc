@@ -11,6 +11,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <ostream>
 #include <string>
@@ -46,7 +47,10 @@ namespace {
 
 constexpr Duration kRedrawEvery = std::chrono::milliseconds(200);
 constexpr Duration kPeekEvery = std::chrono::milliseconds(40);  // whether the job is over
-constexpr Duration kBoundedEnd = std::chrono::seconds(30);      // for a job at its bounds to end
+constexpr std::int64_t kNodesMax = 65536;
+constexpr Duration kNodesWithin = std::chrono::minutes(10);
+constexpr Duration kLookForNodes = std::chrono::milliseconds(500);
+constexpr Duration kBoundedEnd = std::chrono::seconds(30);  // for a job at its bounds to end
 
 // Why the job is to end before it is over.
 enum class EarlyEnd { kNone, kBounds, kInterrupt };
@@ -148,8 +152,46 @@ class Bounds {
   std::optional<Time> end_by_;
 };
 
-int submit_and_follow(RunCluster& cluster, JobFollower::Submission submission, Bounds bounds,
-                      node::Signals& signals, const cli::Console& console) {
+void warn(const cli::Console& console, const std::vector<std::string>& warnings) {
+  for (const std::string& warning : warnings) console.err << "warning: " << warning << "\n";
+}
+
+// Waits until so many nodes are ready. Returns the exit code where a signal comes first.
+Result<std::optional<int>> wait_for_nodes(const RunCluster& cluster, std::int64_t least,
+                                          node::Signals& signals) {
+  const auto address = cluster.address();
+  if (!address) return address.error();
+  const cli::ApiClient api(*address);
+  for (const Time late = steady_now() + kNodesWithin;;) {
+    const auto nodes = api.get("/nodes");
+    if (!nodes) return nodes.error();
+    const auto ready = std::ranges::count_if(
+        *nodes, [](const auto& node) { return node.value("state", "") == "Ready"; });
+    if (ready >= least) return std::optional<int>();
+    if (steady_now() >= late)
+      return Error{ErrorCode::kTimedOut,
+                   std::to_string(ready) + " of " + std::to_string(least) + " nodes have come in " +
+                       std::to_string(kNodesWithin / std::chrono::seconds(1)) + " s",
+                   cluster.folder().path.string(),
+                   "what they print says why the others have not; --min-nodes begins with fewer"};
+    if (signals.wait_for(kLookForNodes) != 0) return std::optional(kInterrupted);
+  }
+}
+
+// Makes `link` lead to the run. It is made beside it first: a reader finds the old one or the new.
+void make_link(const fs::path& link, const std::string& run_dir, const cli::Console& console) {
+  const fs::path made = link.string() + ".new";
+  std::error_code failure;
+  fs::remove(made, failure);
+  fs::create_symlink(run_dir, made, failure);
+  if (!failure) fs::rename(made, link, failure);
+  if (failure)
+    warn(console, {"the link " + link.string() + " could not be made: " + failure.message()});
+}
+
+int submit_and_follow(RunCluster& cluster, const std::optional<fs::path>& link,
+                      JobFollower::Submission submission, Bounds bounds, node::Signals& signals,
+                      const cli::Console& console) {
   const auto address = cluster.address();
   if (!address) return console.complain(address.error());
   cli::ProgressDisplay display(console.out, console.err, console.terminal, console.width);
@@ -159,11 +201,13 @@ int submit_and_follow(RunCluster& cluster, JobFollower::Submission submission, B
   EarlyEnd early = EarlyEnd::kNone;
   for (Time drawn{};;) {
     const JobFollower::Seen now = follower.seen();
-    if (!now.job.is_null() && !std::exchange(accepted, true))
+    if (!now.job.is_null() && !std::exchange(accepted, true)) {
       console.err << "job " + now.job.value("id", "") +
                          "; look into it from elsewhere with TANDEM_ADDRESS=" +
                          to_string(address->endpoint) + "\n"
                   << std::flush;
+      if (link) make_link(*link, now.job.value("run_dir", ""), console);
+    }
     if (now.over) {
       const int code = conclude(now.job, early, bounds.there(), display, console);
       follower.stop();
@@ -197,10 +241,6 @@ int submit_and_follow(RunCluster& cluster, JobFollower::Submission submission, B
   }
 }
 
-void warn(const cli::Console& console, const std::vector<std::string>& warnings) {
-  for (const std::string& warning : warnings) console.err << "warning: " << warning << "\n";
-}
-
 int run_job(const RunCommand& command, const cli::Console& console, bool verbose) {
   const Time began = steady_now();
   std::optional<fs::path> run;
@@ -231,19 +271,32 @@ int run_job(const RunCommand& command, const cli::Console& console, bool verbose
                        .resume = run ? run->string() : "",
                        .shape = job_shape(loaded->spec),
                        .prompts = std::move(checked->prompts)};
-  if (checked->model) add_memory_plan(loaded->spec, *checked->model, Hosts::kOne, expected.shape);
+  if (checked->model)
+    add_memory_plan(loaded->spec, *checked->model, command.cluster ? Hosts::kSeveral : Hosts::kOne,
+                    expected.shape);
   if (run) resume_from(*run, expected.shape);
   const std::string yaml = expected.yaml;
-  const auto cluster = RunCluster::start(
-      {.memory_bytes = command.memory_bytes, .verbose = verbose, .job = std::move(expected)},
-      console);
+  std::optional<JoinableCluster> joinable;
+  if (command.cluster)
+    joinable = {.folder = fs::absolute(*command.cluster),
+                .bind = *command.bind,
+                .node_name = command.node_name};
+  const auto cluster = RunCluster::start({.joinable = std::move(joinable),
+                                          .memory_bytes = command.memory_bytes,
+                                          .verbose = verbose,
+                                          .job = std::move(expected)},
+                                         console);
   if (!cluster) return console.complain(cluster.error());
   init_logging("tandem", verbose ? LogLevel::kDebug : LogLevel::kWarnings);
   const auto end = (*cluster)->wait_for_node(signals);
   if (!end) return console.complain(end.error());
   if (*end) return **end;
-  return submit_and_follow(**cluster, {.path = cli::submit_path(run), .yaml = yaml},
-                           {command.bounds, began}, signals, console);
+  const auto few = wait_for_nodes(**cluster, command.min_nodes, signals);
+  if (few && !*few)
+    return submit_and_follow(**cluster, command.link, {.path = cli::submit_path(run), .yaml = yaml},
+                             {command.bounds, began}, signals, console);
+  (*cluster)->end(signals);
+  return few ? **few : console.complain(few.error());
 }
 
 }  // namespace
@@ -275,6 +328,33 @@ void RunCommand::options(cli::Options& options) {
   options.flag("--dry-run", dry_run,
                "Print the effective job, its placement and memory, and start nothing");
   add_memory(options, memory_bytes);
+  options
+      .add("--cluster", cluster,
+           "Let nodes of other hosts join, by `tandem node --cluster DIR`: a new folder that all "
+           "hosts see")
+      .value("DIR");
+  options.add("--bind", bind, "The address of this host that they reach")
+      .value("ADDRESS")
+      .ipv4()
+      .refuse_by([](const std::string& address) -> std::string {
+        return address.starts_with("127.") || address == "0.0.0.0"
+                   ? "no other host reaches this one at " + address
+                   : "";
+      });
+  options.add("--node-name", node_name, "The name of this host's node; else the host's")
+      .value("NAME");
+  options.add("--min-nodes", min_nodes, "Begin when so many nodes are ready")
+      .value("N")
+      .between(std::int64_t{1}, kNodesMax);
+  options.add("--link", link, "Make PATH a symbolic link to the run").value("PATH");
+  options.check([this]() -> Result<void> {
+    if (cluster.has_value() != bind.has_value())
+      return Error{ErrorCode::kInvalid, "--cluster and --bind belong together", "",
+                   "other hosts need the folder and the address"};
+    if (cluster || (min_nodes == 1 && !node_name)) return {};
+    return Error{ErrorCode::kInvalid, "--min-nodes and --node-name are for --cluster", "",
+                 "leave them out"};
+  });
 }
 
 Result<int> RunCommand::run(const cli::VerbContext& context) {

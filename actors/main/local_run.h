@@ -35,6 +35,11 @@ struct RunCommand {
   std::optional<std::filesystem::path> resume;  // a run directory, or a run's id
   std::optional<std::int64_t> memory_bytes;  // offered by the node that it starts; see NodeCommand
   std::optional<RunBounds> bounds;           // no option sets them
+  // With a folder for the cluster, nodes of other hosts may join.
+  std::optional<std::filesystem::path> cluster;
+  std::optional<std::string> bind, node_name;
+  std::int64_t min_nodes = 1;                 // with which the job begins
+  std::optional<std::filesystem::path> link;  // becomes a link to the run
 };
 
 // Said at the first Ctrl-C. `job` is null before it is accepted. A bounded run saves no checkpoint,

@@ -21,6 +21,7 @@
 #include "actors/main/node_watch.h"
 #include "actors/main/this_node.h"
 #include "actors/main/turn_watch.h"
+#include "actors/messages/exchange.h"
 #include "actors/messages/roles.h"
 #include "actors/messages/wire_build.h"
 #include "actors/rank/rank_session.h"
@@ -50,6 +51,8 @@ constexpr Duration kRemoteLinkPatience = std::chrono::seconds(20);
 constexpr Duration kHungAfter = std::chrono::seconds(5);
 constexpr Duration kLookAtLink = std::chrono::milliseconds(50);
 constexpr Duration kLookForController = std::chrono::milliseconds(500);
+// How long a node waits for the controller of a cluster that it is to join.
+constexpr Duration kControllerWithin = std::chrono::minutes(10);
 
 // The controller that a node dials: --controller with the keys of this state folder, else the
 // address in the controller's file. A Unix socket needs no keys.
@@ -227,18 +230,45 @@ bool has_moved(const NodeCommand& command, const link::Dial& dialled) {
   return file && file->control_socket != to_string(dialled.to);
 }
 
+// A node that has joined another host's cluster is told to end together with it, by the engine that
+// gave the hosts: its learner may have to save. It ends with its controller, at a second signal, or
+// when that has had its time.
+class FirstSignal {
+ public:
+  // Whether the node is to end at once.
+  bool ends(bool signalled, bool may_wait) {
+    const Time now = steady_now();
+    if (!first_ && signalled && may_wait) {
+      first_ = now;
+      log::info(
+          "event=told_to_end consequence=\"it ends with its controller, or at a second signal\"");
+      return false;
+    }
+    if (!first_) return signalled;
+    // The parent that watches this process passes on the signal that both were sent.
+    const bool second = signalled && now - *first_ > kOneSignal;
+    return second || !may_wait || now - *first_ > messages::kSaveOnCancelMax;
+  }
+
+ private:
+  static constexpr Duration kOneSignal = std::chrono::seconds(1);
+  std::optional<Time> first_;
+};
+
 // Looks at the link, and while there is none at the controller, until the node's life ends.
 Served watch(Guarded<LinkState>& state, const NodeCommand& command, const link::Dial& controller,
              Duties& duties, Absence& absence, TurnWatch& turns) {
   const Time give_up =
       steady_now() + (controller.to.is_local() ? kLocalLinkPatience : kRemoteLinkPatience);
   std::uint64_t losses = 0;
+  FirstSignal first;
   for (;;) {
     duties.pulse.beat();
     turns.end_if_hung("node");
-    if (duties.signals.wait_for(kLookAtLink) != 0) return {Served::End::kSignal};
+    const bool signalled = duties.signals.wait_for(kLookAtLink) != 0;
     duties.log.look();
     const LinkState now = state.with([](const LinkState& s) { return s; });
+    if (first.ends(signalled, command.joined && now.up)) return {Served::End::kSignal};
     // A node that has ended its ranks has no haste.
     if (std::exchange(losses, now.losses) != now.losses)
       absence.begins(now.served ? std::max(now.grace, node::kNodeGraceDefault) : now.grace);
@@ -415,18 +445,40 @@ int live_on(const NodeCommand& command, const cli::Console& console, bool verbos
   }
 }
 
-int run_node(const NodeCommand& command, const cli::Console& console, bool verbose,
+// The address of the controller of the folder `joined`, once it has written it; nothing where a
+// signal comes first.
+Result<std::optional<std::string>> await_controller(const std::filesystem::path& joined,
+                                                    Duties& duties) {
+  for (const Time late = steady_now() + kControllerWithin; steady_now() < late;) {
+    const auto file = read_controller_file(joined);
+    const auto at = link::parse_endpoint(file ? file->control : "");
+    if (at && !at->is_local()) return std::optional(file->control);
+    duties.pulse.beat();
+    if (duties.signals.wait_for(kLookForController) != 0) return std::optional<std::string>();
+  }
+  return Error{ErrorCode::kTimedOut, "no controller has come up there", joined.string(),
+               "does the host of `tandem run --cluster` write the same folder?"};
+}
+
+int run_node(const NodeCommand& given, const cli::Console& console, bool verbose,
              node::Pulse pulse) {
+  NodeCommand command = given;
   // A node says no word: `up` hears only the end of its socket.
   const auto words = node::DaemonWords::inherited();
   const ClusterFolder cluster = command.cluster();
   tell_ranks_of_owner(cluster);
-  Duties duties{.signals = node::Signals({SIGINT, SIGTERM}), .pulse = std::move(pulse)};
+  Duties duties{.signals = node::Signals(cluster.end_signals()), .pulse = std::move(pulse)};
   init_logging("node/" + command.name.value_or(node::hostname()), log_level(verbose, cluster));
   duties.log = node::OwnLog::inherited();
   std::optional<node::OwnerWatch> owner;
   if (cluster.of_run)
     owner.emplace(node::Owner(cluster.owner_lock()), [&duties] { duties.signals.raise(); });
+  if (command.joined) {
+    auto found = await_controller(*command.joined, duties);
+    if (!found) return console.complain(found.error());
+    if (!*found) return 0;
+    command.controller = **std::move(found);
+  }
   const int code = live_on(command, console, verbose, duties);
   remove_after_owner(cluster);
   return code;
@@ -443,7 +495,10 @@ std::string not_a_host(const std::string& text) {
 
 }  // namespace
 
-ClusterFolder NodeCommand::cluster() const { return ClusterFolder::chosen(of_run); }
+ClusterFolder NodeCommand::cluster() const {
+  if (joined) return {.path = *joined};
+  return ClusterFolder::chosen(of_run);
+}
 
 std::vector<std::string> node_words(const NodeCommand& command) {
   std::vector<std::string> words{kNodeRole};
@@ -492,8 +547,16 @@ void NodeCommand::options(cli::Options& options) {
   options.flag("--keep-controller", keep_controller,
                "Start the controller of TANDEM_HOME again when it has died, as the node of "
                "`tandem up` does");
+  options
+      .add("--cluster", joined,
+           "Join the cluster of a `tandem run --cluster` on another host: its folder, which both "
+           "hosts see")
+      .value("DIR");
   add_of_run(options, of_run);
   options.check([this]() -> Result<void> {
+    if (joined && (controller || keep_controller))
+      return Error{ErrorCode::kInvalid, "--cluster says where the controller is", "",
+                   "leave --controller and --keep-controller out"};
     if (!keep_controller || !controller) return {};
     return Error{ErrorCode::kInvalid, "--keep-controller is for the controller of TANDEM_HOME", "",
                  "leave --controller out"};

@@ -35,6 +35,8 @@ struct NodeCommand {
   std::optional<std::int64_t> memory_bytes;     // at most; default: all that the machine has left
   bool keep_controller = false;                 // of this state folder; not with `controller`
   std::optional<std::filesystem::path> of_run;  // the state folder of a `tandem run`'s cluster
+  // The folder of such a cluster on another host, in which its controller says where it listens.
+  std::optional<std::filesystem::path> joined;
 
   ClusterFolder cluster() const;
 };

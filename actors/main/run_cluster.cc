@@ -55,19 +55,13 @@ void remove_left_folders(const fs::path& clusters) {
   }
 }
 
-}  // namespace
+struct OwnedFolder {
+  ClusterFolder folder;
+  FileLock owner;
+};
 
-Result<std::unique_ptr<RunCluster>> RunCluster::start(RunClusterOptions options,
-                                                      const cli::Console& console) {
-  const fs::path home = cli::tandem_home(), clusters = run_clusters(home);
-  for (const fs::path& folder : {home, clusters})
-    if (const auto made = make_private_directory(folder); !made) {
-      Error error = made.error();
-      error.message = "the state folder: " + error.message;
-      if (error.help.empty()) error.help = "set TANDEM_HOME to a folder that you can write";
-      return error;
-    }
-  remove_left_folders(clusters);
+// A new folder of this command's.
+Result<OwnedFolder> make_folder(const fs::path& clusters) {
   std::string made = (clusters / (std::string(kNewPrefix) + "XXXXXX")).string();
   std::error_code ignored;
   if (::mkdtemp(made.data()) == nullptr) {
@@ -87,11 +81,50 @@ Result<std::unique_ptr<RunCluster>> RunCluster::start(RunClusterOptions options,
   std::error_code failure;
   fs::rename(made, folder.path, failure);
   if (failure) return without_folder(file_error("make a folder for the cluster", folder.path));
+  return OwnedFolder{std::move(folder), *std::move(owner)};
+}
 
-  std::unique_ptr<RunCluster> cluster(new RunCluster(folder, *std::move(owner)));
+// The folder that other hosts know, which must be new: nodes would dial what an earlier controller
+// has left there.
+Result<OwnedFolder> make_folder_for_others(const fs::path& path) {
+  std::error_code failure;
+  if (path.has_parent_path()) fs::create_directories(path.parent_path(), failure);
+  if (!failure && !fs::create_directory(path, failure) && !failure)
+    return Error{ErrorCode::kInvalid, "the folder for the cluster is there already", path.string(),
+                 "name a new one in --cluster"};
+  if (failure) return file_error("make a folder for the cluster", path);
+  if (const auto made = make_private_directory(path); !made) return made.error();
+  ClusterFolder folder{.path = path, .of_run = true};
+  if (const auto marked = write_file_atomic(folder.joinable_mark(), ""); !marked)
+    return marked.error();
+  auto owner = FileLock::take(folder.owner_lock(), "the folder " + path.string(), "");
+  if (!owner) return owner.error();
+  return OwnedFolder{std::move(folder), *std::move(owner)};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<RunCluster>> RunCluster::start(RunClusterOptions options,
+                                                      const cli::Console& console) {
+  const fs::path home = cli::tandem_home(), clusters = run_clusters(home);
+  for (const fs::path& folder : {home, clusters})
+    if (const auto made = make_private_directory(folder); !made) {
+      Error error = made.error();
+      error.message = "the state folder: " + error.message;
+      if (error.help.empty()) error.help = "set TANDEM_HOME to a folder that you can write";
+      return error;
+    }
+  remove_left_folders(clusters);
+  auto owned =
+      options.joinable ? make_folder_for_others(options.joinable->folder) : make_folder(clusters);
+  if (!owned) return owned.error();
+  const ClusterFolder folder = owned->folder;
+  std::unique_ptr<RunCluster> cluster(new RunCluster(folder, std::move(owned->owner)));
   cluster->memory_bytes_ = options.memory_bytes;
   cluster->verbose_ = options.verbose;
-  const ControllerCommand command{.listen = {.port = 0}, .of_run = folder.path};
+  cluster->joinable_ = options.joinable;
+  ControllerCommand command{.listen = {.port = 0}, .of_run = folder.path};
+  if (options.joinable) command.listen.bind = options.joinable->bind;
   auto started = node::fork_daemon("the controller", [&] {
     // It is no second `tandem run`, for people and for pkill.
     node::show_command_line(std::array<std::string, 2>{"tandem", "controller"});
@@ -129,8 +162,10 @@ Result<std::optional<int>> RunCluster::wait_for_word(node::Signals& signals) {
 
 Result<std::optional<int>> RunCluster::wait_for_node(node::Signals& signals) {
   if (auto end = wait_for_word(signals); !end || *end) return end;
-  std::vector<std::string> words =
-      node_words({.memory_bytes = memory_bytes_, .keep_controller = true, .of_run = folder_.path});
+  NodeCommand command{
+      .memory_bytes = memory_bytes_, .keep_controller = true, .of_run = folder_.path};
+  if (joinable_) command.name = joinable_->node_name;
+  std::vector<std::string> words = node_words(command);
   if (verbose_) words.emplace_back("-v");
   auto node = start_role(std::move(words), folder_.log_of(kNodeRole));
   if (!node) return node.error();
@@ -148,7 +183,7 @@ void RunCluster::end(node::Signals& signals) {
   for (const fs::path& lock : locks_of(folder_.path)) {
     const auto process = node::process_of_lock(lock);
     if (!process) continue;
-    process->signal(SIGTERM);
+    process->signal(joinable_ ? SIGINT : SIGTERM);
     const Time late = steady_now() + kEndTimeout;
     while (!process->wait_until(std::min(late, steady_now() + kHearSignal)) && steady_now() < late)
       if (signals.wait_for(Duration::zero()) != 0) return end_by_force();

@@ -1,6 +1,7 @@
 // The cluster of one `tandem run`: a controller and a node in the background that keep each other
 // alive, as those of `tandem up` do, so that the job outlives the death of either. Their state is
-// in a folder below TANDEM_HOME/clusters; runs, token and caches are those of TANDEM_HOME.
+// in a folder below TANDEM_HOME/clusters, or, where nodes of other hosts join, in one that the user
+// names; runs, token and caches are those of TANDEM_HOME.
 //
 //   RN-1  Nothing of the cluster outlives the process that made it, however that ends: controller,
 //         node and ranks watch it (runtime/node/owner.h), and end with it. The node removes the
@@ -13,6 +14,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "actors/cli/api_client.h"
@@ -25,7 +27,15 @@
 
 namespace tandem::app {
 
+// A cluster that nodes of other hosts may join.
+struct JoinableCluster {
+  std::filesystem::path folder;          // where its state is, and where those nodes find it
+  std::string bind;                      // the address of this host that they reach
+  std::optional<std::string> node_name;  // of the node on this host; default: the host's name
+};
+
 struct RunClusterOptions {
+  std::optional<JoinableCluster> joinable = {};
   std::optional<std::int64_t> memory_bytes;  // that the node offers; see NodeCommand
   bool verbose = false;
   ExpectedJob job;  // the controller's process gets it by being a copy of this one
@@ -62,6 +72,7 @@ class RunCluster {
 
   const ClusterFolder folder_;
   FileLock owner_;
+  std::optional<JoinableCluster> joinable_;
   std::optional<std::int64_t> memory_bytes_;
   bool verbose_ = false;
   std::optional<node::Daemon> controller_, node_;  // the first ones

@@ -367,7 +367,7 @@ Result<int> score(const ScoreCommand& command, const cli::Console& console) {
   if (!job::trains(spec))
     return Error{ErrorCode::kInvalid, "a job of actors alone has no reward", command.job->string(),
                  "`--type TYPE` needs no job"};
-  node::Signals signals({SIGINT});
+  node::Signals signals({SIGINT, SIGTERM});
   init_logging("tandem", LogLevel::kWarnings);  // on stderr: stdout is the answer
   link::IoThread io("reward");
   auto verifier = verifier_of(spec, io);

@@ -15,6 +15,7 @@
 #include "actors/main/score_command.h"
 #include "actors/main/simulate_command.h"
 #include "actors/main/size_command.h"
+#include "actors/main/slurm_command.h"
 #include "actors/main/timeline_command.h"
 #include "actors/main/tokenize_command.h"
 #include "kernels/backend.h"
@@ -42,14 +43,14 @@ struct Row {
   std::string_view before;  // the verb of the client that comes next in the help
 };
 constexpr Row kRows[] = {
-    {make_computing<RunCommand>, "submit"},     {cli::make_verb<ImportCommand>, "wait"},
-    {make_computing<ReplayCommand>, "scale"},   {make_computing<UpCommand>, "status"},
-    {cli::make_verb<DownCommand>, "status"},    {cli::make_verb<ControllerCommand>, "explain"},
-    {make_computing<NodeCommand>, "explain"},   {make_computing<GenerateCommand>, "explain"},
-    {make_computing<EvalCommand>, "explain"},   {cli::make_verb<ScoreCommand>, "explain"},
-    {cli::make_verb<SimulateCommand>, "wait"},  {cli::make_verb<TokenizeCommand>, "explain"},
-    {cli::make_verb<TimelineCommand>, "scale"}, {make_computing<SizeCommand>, "top"},
-    {cli::make_verb<DoctorCommand>, "version"},
+    {make_computing<RunCommand>, "submit"},         {cli::make_verb<ImportCommand>, "wait"},
+    {cli::make_verb<SlurmCommand>, "wait"},         {make_computing<ReplayCommand>, "scale"},
+    {make_computing<UpCommand>, "status"},          {cli::make_verb<DownCommand>, "status"},
+    {cli::make_verb<ControllerCommand>, "explain"}, {make_computing<NodeCommand>, "explain"},
+    {make_computing<GenerateCommand>, "explain"},   {make_computing<EvalCommand>, "explain"},
+    {cli::make_verb<ScoreCommand>, "explain"},      {cli::make_verb<SimulateCommand>, "wait"},
+    {cli::make_verb<TokenizeCommand>, "explain"},   {cli::make_verb<TimelineCommand>, "scale"},
+    {make_computing<SizeCommand>, "top"},           {cli::make_verb<DoctorCommand>, "version"},
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Signals that a thread waits for, without handlers. The chosen signals, and SIGTERM, are blocked
+// Signals that a thread waits for, without handlers. The chosen signals are blocked
 // in the thread that makes the object and in all threads that are started later, so that a process
 // makes the object before its first thread. A blocked signal stays pending until a wait takes it.
 // The mask is not restored when the object goes.

@@ -79,6 +79,7 @@ ALLOWED = {  # folder -> folders it may include, besides itself
                    "actors/jinja", "actors/learner", "actors/reward", "actors/rollout",
                    "actors/data"],
     "actors/translate": ["runtime", "actors/model", "actors/job"],
+    "actors/launch": ["runtime"],
     "actors/cli": ["runtime", "scheduler", "kernels", "actors/messages", "actors/job",
                    "actors/data"],
     "actors/main/roles": ["runtime", "scheduler", "kernels", "actors/messages", "actors/model",
@@ -122,6 +123,7 @@ NAMESPACES = {  # folder -> its namespaces; of a folder that is not here, those 
     "actors/data": ["tandem::data"],
     "actors/job": ["tandem::job"],
     "actors/translate": ["tandem::translate"],
+    "actors/launch": ["tandem::launch"],
     "actors/cli": ["tandem::cli"],
     "actors/main": ["tandem::app"],
     "actors/main/roles": ["tandem::app", "tandem::job"],  # rows of the table of keys

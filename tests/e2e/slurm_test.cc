@@ -1,0 +1,99 @@
+// Jobs on a real Slurm cluster, submitted by `tandem slurm submit`.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "tests/e2e/cluster_driver.h"
+#include "tests/e2e/slurm_cluster.h"
+
+namespace tandem::e2e {
+namespace {
+
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+constexpr int kSlurmSteps = 30;
+
+class Slurm : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    cluster_ = SlurmCluster::make(home_);
+    if (!cluster_) GTEST_SKIP() << "no Slurm, or no network namespaces here";
+  }
+  // Returns the number of Slurm's job.
+  std::string submit(const Words& words) {
+    const Finished submitted =
+        home_.run(Words{"slurm", "submit"} + words + Words{"--nodes", "3", "--time", "30"});
+    EXPECT_EQ(submitted.code, 0) << submitted.text();
+    return submitted.out.substr(0, submitted.out.find('\n'));
+  }
+  std::string printed(const std::string& id) const {
+    std::ifstream file(home_.path() / "slurm" / (id + ".log"));
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  fs::path checkpoint(int step) const {
+    return home_.run_dir(kSmallId) / "checkpoints" / ("step-" + std::to_string(step));
+  }
+  void expect_nothing_left() {
+    for (const char* node : {"n1", "n2", "n3"})
+      EXPECT_TRUE(eventually([&] { return cluster_->processes_on(node) == 0; })) << node;
+  }
+
+  Home home_;
+  std::unique_ptr<SlurmCluster> cluster_;
+};
+
+// The weights are those of one machine.
+TEST_F(Slurm, AJobLearnsOnAllNodesAndLeavesNothing) {
+  const Words job = small_job(kSlurmSteps, {"async.schedule=fixed_lag", "rollout.replicas=2"});
+  const std::string id = submit(job + sets({"pools.rollout.cpus_per_actor=0.9"}));
+  EXPECT_TRUE(eventually([&] { return cluster_->idle(); })) << printed(id);
+  EXPECT_NE(printed(id).find("Succeeded"), std::string::npos) << printed(id);
+  expect_nothing_left();
+  const json result = home_.result_of(kSmallId);
+  expect_ledger_balances(home_.run_dir(kSmallId), result);
+  EXPECT_NE(printed(id).find("node/n2 event=rank_exited"), std::string::npos) << printed(id);
+  const Home alone;
+  EXPECT_EQ(result["weights_sha256"], alone.train(kSmallId, job)["weights_sha256"]);
+}
+
+TEST_F(Slurm, ALostNodeCostsItsActorsAlone) {
+  const std::string id =
+      submit(small_job(kSlurmSteps, {"learner.save_freq=5", "rollout.replicas=3"}) +
+             held(home_, 20) + Words{"--min-nodes", "3"});
+  ASSERT_TRUE(eventually([&] { return fs::exists(checkpoint(10)); })) << printed(id);
+  cluster_->kill_node("n3");
+  let_go(home_);
+  EXPECT_TRUE(eventually([&] { return fs::exists(home_.run_dir(kSmallId) / "result.json"); }))
+      << printed(id);
+  EXPECT_EQ(home_.result_of(kSmallId)["state"], "Succeeded") << printed(id);
+}
+
+TEST_F(Slurm, OneThatIsCancelledSavesAndLeavesNothing) {
+  const std::string id = submit(small_job(kSlurmSteps, {"learner.save_freq=5"}) + held(home_, 20));
+  ASSERT_TRUE(eventually([&] { return fs::exists(checkpoint(10)); })) << printed(id);
+  cluster_->slurm({"scancel", id});
+  EXPECT_TRUE(eventually([&] { return cluster_->idle(); })) << printed(id);
+  expect_nothing_left();
+  EXPECT_EQ(home_.result_of(kSmallId)["state"], "Cancelled");
+  EXPECT_NE(printed(id).find("resume with"), std::string::npos) << printed(id);
+}
+
+TEST_F(Slurm, OneThatIsStartedAgainGoesOnWithItsRun_SL2) {
+  const Words job = small_job(kSlurmSteps, {"async.schedule=fixed_lag", "learner.save_freq=5"});
+  const std::string id = submit(job + held(home_, 20));
+  ASSERT_TRUE(eventually([&] { return fs::exists(checkpoint(10)); })) << printed(id);
+  cluster_->slurm({"scontrol", "requeue", id});
+  let_go(home_);
+  EXPECT_TRUE(eventually([&] { return cluster_->idle(); })) << printed(id);
+  EXPECT_EQ(home_.result_of(kSmallId)["state"], "Succeeded") << printed(id);
+  EXPECT_FALSE(fs::exists(home_.path() / "runs/arithmetic-grpo-2")) << "one run";
+  const Home alone;
+  let_go(alone);
+  EXPECT_EQ(home_.result_of(kSmallId)["weights_sha256"],
+            alone.train(kSmallId, job + held(alone, 20))["weights_sha256"]);
+}
+
+}  // namespace
+}  // namespace tandem::e2e
