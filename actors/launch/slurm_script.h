@@ -2,8 +2,8 @@
 // submit again. Slurm gives the machines; on the first one the script becomes a `tandem run` whose
 // cluster the agents of the others join. Nothing in it waits for a fixed time. Pure.
 //
-//   SL-1  The script's process is the `tandem run`: what Slurm tells the script, as SIGTERM before
-//         the time is over, is told to it, and it saves before it ends.
+//   SL-1  The script's process is the `tandem run`: SIGTERM from Slurm, also before the time is
+//         over, is told to it, and it saves before it ends.
 //   SL-2  A job that Slurm starts again (SLURM_RESTART_COUNT) goes on with its run.
 //
 // Options of sbatch and srun, and variables, are those of Slurm 22.05 and later
@@ -13,15 +13,17 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tandem::launch {
 
 struct SlurmJob {
   std::string name;  // the job's own
-  // Absolute, and seen by all nodes: TANDEM_HOME, the folder of the command, this binary, and the
-  // job file.
-  std::filesystem::path home, folder, program, job;
+  // Absolute, and seen by all nodes: TANDEM_HOME and the folder of the command, both
+  // is_sbatch_word(), this binary, the job file and the run to go on with. One of the last two may
+  // be empty.
+  std::filesystem::path home, folder, program, job, resume;
   std::vector<std::string> sets;  // KEY=VALUE
   std::int64_t nodes = 1;
   std::int64_t min_nodes = 1;   // with which the job begins
@@ -29,6 +31,9 @@ struct SlurmJob {
   std::int64_t gpus_per_node = 0;
   std::vector<std::string> sbatch;  // further options of sbatch, as --constraint=a100
 };
+
+// Whether a line of #SBATCH can have the text as it is.
+bool is_sbatch_word(std::string_view text);
 
 std::string slurm_script(const SlurmJob& job);
 

@@ -55,7 +55,7 @@ bool ClusterFolder::is_joinable() const {
   return of_run && fs::exists(joinable_mark(), ignored);
 }
 
-std::initializer_list<int> ClusterFolder::end_signals() const {
+std::initializer_list<int> ClusterFolder::choose_end_signals() const {
   static constexpr std::initializer_list<int> kBoth{SIGINT, SIGTERM}, kOne{SIGINT};
   if (!is_joinable()) return kBoth;
   std::signal(SIGTERM, [](int) {});  // ignored by this process, and not by those that it starts

@@ -48,9 +48,14 @@ struct ClusterFolder {
   // job save, and ends the others by SIGINT.
   std::filesystem::path joinable_mark() const { return path / "joinable"; }
   bool is_joinable() const;
-  // The signals that end its controller and its node. SIGTERM is ignored where it is none of them.
-  std::initializer_list<int> end_signals() const;
+  // The signals that end its controller and its node. Where SIGTERM is none of them, this process
+  // ignores it from here on.
+  std::initializer_list<int> choose_end_signals() const;
 };
+// Set for the ranks of a cluster that hosts of an engine's make together: SIGTERM from outside is
+// not for them.
+inline constexpr const char* kTogetherVariable = "TANDEM_ENDS_TOGETHER";
+
 // Where the state folders of the clusters of `tandem run` are.
 std::filesystem::path run_clusters(const std::filesystem::path& home);
 // The `tandem run` whose controller this process is; none where it is no such controller.

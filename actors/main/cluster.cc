@@ -203,7 +203,7 @@ int run_controller(const ControllerCommand& command, std::optional<ExpectedJob> 
                    const cli::Console& console, bool verbose) {
   const auto words = std::make_shared<const node::DaemonWords>(node::DaemonWords::inherited());
   const ClusterFolder cluster = ClusterFolder::chosen(command.of_run);
-  node::Signals signals(cluster.end_signals());
+  node::Signals signals(cluster.choose_end_signals());
   init_logging("controller", log_level(verbose, cluster));
   node::OwnLog log_file = node::OwnLog::inherited();
   std::vector<std::string> start_again = controller_words(command.listen, command.of_run);

@@ -18,7 +18,7 @@
 
 namespace tandem::app {
 
-// Runs in the foreground until SIGINT or SIGTERM.
+// Runs in the foreground until SIGINT or SIGTERM; that of a `tandem run --cluster` until SIGINT.
 struct ControllerCommand {
   static cli::VerbHelp help();
   void options(cli::Options& options);

@@ -50,6 +50,7 @@ constexpr Duration kPeekEvery = std::chrono::milliseconds(40);  // whether the j
 constexpr std::int64_t kNodesMax = 65536;
 constexpr Duration kNodesWithin = std::chrono::minutes(10);
 constexpr Duration kLookForNodes = std::chrono::milliseconds(500);
+constexpr Duration kNodesAnswer = std::chrono::seconds(2);  // signals are not heard meanwhile
 constexpr Duration kBoundedEnd = std::chrono::seconds(30);  // for a job at its bounds to end
 
 // Why the job is to end before it is over.
@@ -73,7 +74,8 @@ int dry_run(const RunCommand& command, const job::LoadedJob& loaded, const Check
   controller::ControllerCore fleet(0);  // a fleet of this machine alone, as `run` has it
   CHECK(fleet.step(*machine, Time{}).has_value());
   controller::JobShape asked = job_shape(job);
-  if (inputs.model) add_memory_plan(job, *inputs.model, Hosts::kOne, asked);
+  if (inputs.model)
+    add_memory_plan(job, *inputs.model, command.cluster ? Hosts::kSeveral : Hosts::kOne, asked);
   const auto shape = fleet.accepted(asked);
   if (!shape) return console.complain(shape.error());
   console.out << print_job(job);
@@ -161,12 +163,12 @@ Result<std::optional<int>> wait_for_nodes(const RunCluster& cluster, std::int64_
                                           node::Signals& signals) {
   const auto address = cluster.address();
   if (!address) return address.error();
-  const cli::ApiClient api(*address);
+  const cli::ApiClient api(*address, kNodesAnswer);
   for (const Time late = steady_now() + kNodesWithin;;) {
-    const auto nodes = api.get("/nodes");
-    if (!nodes) return nodes.error();
-    const auto ready = std::ranges::count_if(
-        *nodes, [](const auto& node) { return node.value("state", "") == "Ready"; });
+    const auto nodes = api.get("/nodes");  // one that does not answer is asked again
+    const auto ready = !nodes ? 0 : std::ranges::count_if(*nodes, [](const auto& node) {
+      return node.value("state", "") == "Ready";
+    });
     if (ready >= least) return std::optional<int>();
     if (steady_now() >= late)
       return Error{ErrorCode::kTimedOut,
@@ -197,7 +199,7 @@ int submit_and_follow(RunCluster& cluster, const std::optional<fs::path>& link,
   cli::ProgressDisplay display(console.out, console.err, console.terminal, console.width);
   JobFollower follower(
       *address, std::move(submission), [&cluster] { return cluster.may_come_back(); }, console);
-  bool accepted = false;
+  bool accepted = false, linked = false;
   EarlyEnd early = EarlyEnd::kNone;
   for (Time drawn{};;) {
     const JobFollower::Seen now = follower.seen();
@@ -206,7 +208,12 @@ int submit_and_follow(RunCluster& cluster, const std::optional<fs::path>& link,
                          "; look into it from elsewhere with TANDEM_ADDRESS=" +
                          to_string(address->endpoint) + "\n"
                   << std::flush;
-      if (link) make_link(*link, now.job.value("run_dir", ""), console);
+    }
+    const std::string run_dir = now.job.is_null() ? "" : now.job.value("run_dir", "");
+    // A link leads to a run that can be resumed.
+    if (link && !linked && (job::has_begun(run_dir) || job::is_of_actors_alone(run_dir))) {
+      make_link(*link, run_dir, console);
+      linked = true;
     }
     if (now.over) {
       const int code = conclude(now.job, early, bounds.there(), display, console);
@@ -291,7 +298,8 @@ int run_job(const RunCommand& command, const cli::Console& console, bool verbose
   const auto end = (*cluster)->wait_for_node(signals);
   if (!end) return console.complain(end.error());
   if (*end) return **end;
-  const auto few = wait_for_nodes(**cluster, command.min_nodes, signals);
+  Result<std::optional<int>> few = std::optional<int>();
+  if (command.cluster) few = wait_for_nodes(**cluster, command.min_nodes, signals);
   if (few && !*few)
     return submit_and_follow(**cluster, command.link, {.path = cli::submit_path(run), .yaml = yaml},
                              {command.bounds, began}, signals, console);

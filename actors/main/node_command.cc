@@ -21,7 +21,6 @@
 #include "actors/main/node_watch.h"
 #include "actors/main/this_node.h"
 #include "actors/main/turn_watch.h"
-#include "actors/messages/exchange.h"
 #include "actors/messages/roles.h"
 #include "actors/messages/wire_build.h"
 #include "actors/rank/rank_session.h"
@@ -51,8 +50,9 @@ constexpr Duration kRemoteLinkPatience = std::chrono::seconds(20);
 constexpr Duration kHungAfter = std::chrono::seconds(5);
 constexpr Duration kLookAtLink = std::chrono::milliseconds(50);
 constexpr Duration kLookForController = std::chrono::milliseconds(500);
-// How long a node waits for the controller of a cluster that it is to join.
-constexpr Duration kControllerWithin = std::chrono::minutes(10);
+// How long a node waits for the controller of a cluster that it is to join: its host reads the data
+// of the job before.
+constexpr Duration kControllerWithin = std::chrono::hours(1);
 
 // The controller that a node dials: --controller with the keys of this state folder, else the
 // address in the controller's file. A Unix socket needs no keys.
@@ -63,7 +63,7 @@ Result<link::Dial> dial_controller(const NodeCommand& command) {
   } else {
     const auto file = read_controller_file(command.cluster().path);
     if (!file) return file.error();
-    text = file->control_socket;
+    text = command.joined ? file->control : file->control_socket;
   }
   auto endpoint = link::parse_endpoint(text);
   if (!endpoint) return endpoint.error();
@@ -227,32 +227,27 @@ struct LinkState {
 bool has_moved(const NodeCommand& command, const link::Dial& dialled) {
   if (command.controller) return false;
   const auto file = read_controller_file(command.cluster().path);
-  return file && file->control_socket != to_string(dialled.to);
+  return file && (command.joined ? file->control : file->control_socket) != to_string(dialled.to);
 }
 
-// A node that has joined another host's cluster is told to end together with it, by the engine that
-// gave the hosts: its learner may have to save. It ends with its controller, at a second signal, or
-// when that has had its time.
-class FirstSignal {
+// Whether signals end a node. One that has joined the cluster of a `tandem run` hears of the end of
+// its host together with that command, whose job may have to save: SIGTERM ends it when its link is
+// closed. SIGINT ends it at once.
+class Told {
  public:
-  // Whether the node is to end at once.
-  bool ends(bool signalled, bool may_wait) {
-    const Time now = steady_now();
-    if (!first_ && signalled && may_wait) {
-      first_ = now;
-      log::info(
-          "event=told_to_end consequence=\"it ends with its controller, or at a second signal\"");
-      return false;
-    }
-    if (!first_) return signalled;
-    // The parent that watches this process passes on the signal that both were sent.
-    const bool second = signalled && now - *first_ > kOneSignal;
-    return second || !may_wait || now - *first_ > messages::kSaveOnCancelMax;
+  explicit Told(bool joined) : joined_(joined) {}
+
+  bool ends(int signal, bool linked) {
+    if (signal == SIGTERM && joined_ && linked && !std::exchange(told_, true))
+      log::info("event=told_to_end consequence=\"it ends with the run that it has joined\"");
+    if (signal != 0 && !(joined_ && signal == SIGTERM)) return true;
+    told_ = told_ || signal == SIGTERM;
+    return told_ && !linked;
   }
 
  private:
-  static constexpr Duration kOneSignal = std::chrono::seconds(1);
-  std::optional<Time> first_;
+  const bool joined_;
+  bool told_ = false;
 };
 
 // Looks at the link, and while there is none at the controller, until the node's life ends.
@@ -261,14 +256,14 @@ Served watch(Guarded<LinkState>& state, const NodeCommand& command, const link::
   const Time give_up =
       steady_now() + (controller.to.is_local() ? kLocalLinkPatience : kRemoteLinkPatience);
   std::uint64_t losses = 0;
-  FirstSignal first;
+  Told told(command.joined.has_value());
   for (;;) {
     duties.pulse.beat();
     turns.end_if_hung("node");
-    const bool signalled = duties.signals.wait_for(kLookAtLink) != 0;
+    const int signal = duties.signals.wait_for(kLookAtLink);
     duties.log.look();
     const LinkState now = state.with([](const LinkState& s) { return s; });
-    if (first.ends(signalled, command.joined && now.up)) return {Served::End::kSignal};
+    if (told.ends(signal, now.up)) return {Served::End::kSignal};
     // A node that has ended its ranks has no haste.
     if (std::exchange(losses, now.losses) != now.losses)
       absence.begins(now.served ? std::max(now.grace, node::kNodeGraceDefault) : now.grace);
@@ -399,7 +394,8 @@ Result<Served> live(const NodeCommand& command, Duties& duties, Absence& absence
 }
 
 // The ranks of a `tandem run` end with that command too, should this node have died before.
-void tell_ranks_of_owner(const ClusterFolder& cluster) {
+void tell_ranks_of_owner(const ClusterFolder& cluster, bool together) {
+  together ? ::setenv(kTogetherVariable, "1", 1) : ::unsetenv(kTogetherVariable);
   if (cluster.of_run)
     ::setenv(node::kOwnerVariable, cluster.owner_lock().c_str(), 1);
   else
@@ -445,39 +441,35 @@ int live_on(const NodeCommand& command, const cli::Console& console, bool verbos
   }
 }
 
-// The address of the controller of the folder `joined`, once it has written it; nothing where a
+// Waits until the controller of the folder `joined` has written where it listens. False where a
 // signal comes first.
-Result<std::optional<std::string>> await_controller(const std::filesystem::path& joined,
-                                                    Duties& duties) {
+Result<bool> await_controller(const std::filesystem::path& joined, node::Signals& signals) {
   for (const Time late = steady_now() + kControllerWithin; steady_now() < late;) {
     const auto file = read_controller_file(joined);
     const auto at = link::parse_endpoint(file ? file->control : "");
-    if (at && !at->is_local()) return std::optional(file->control);
-    duties.pulse.beat();
-    if (duties.signals.wait_for(kLookForController) != 0) return std::optional<std::string>();
+    if (at && !at->is_local()) return true;
+    if (signals.wait_for(kLookForController) != 0) return false;
   }
   return Error{ErrorCode::kTimedOut, "no controller has come up there", joined.string(),
                "does the host of `tandem run --cluster` write the same folder?"};
 }
 
-int run_node(const NodeCommand& given, const cli::Console& console, bool verbose,
+int run_node(const NodeCommand& command, const cli::Console& console, bool verbose,
              node::Pulse pulse) {
-  NodeCommand command = given;
   // A node says no word: `up` hears only the end of its socket.
   const auto words = node::DaemonWords::inherited();
   const ClusterFolder cluster = command.cluster();
-  tell_ranks_of_owner(cluster);
-  Duties duties{.signals = node::Signals(cluster.end_signals()), .pulse = std::move(pulse)};
+  tell_ranks_of_owner(cluster, command.joined || cluster.is_joinable());
+  Duties duties{.signals = node::Signals(cluster.choose_end_signals()), .pulse = std::move(pulse)};
   init_logging("node/" + command.name.value_or(node::hostname()), log_level(verbose, cluster));
   duties.log = node::OwnLog::inherited();
   std::optional<node::OwnerWatch> owner;
   if (cluster.of_run)
     owner.emplace(node::Owner(cluster.owner_lock()), [&duties] { duties.signals.raise(); });
   if (command.joined) {
-    auto found = await_controller(*command.joined, duties);
+    const auto found = await_controller(*command.joined, duties.signals);
     if (!found) return console.complain(found.error());
     if (!*found) return 0;
-    command.controller = **std::move(found);
   }
   const int code = live_on(command, console, verbose, duties);
   remove_after_owner(cluster);
@@ -496,7 +488,7 @@ std::string not_a_host(const std::string& text) {
 }  // namespace
 
 ClusterFolder NodeCommand::cluster() const {
-  if (joined) return {.path = *joined};
+  if (joined) return {.path = std::filesystem::absolute(*joined)};
   return ClusterFolder::chosen(of_run);
 }
 

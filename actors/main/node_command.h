@@ -1,5 +1,6 @@
-// `tandem node`: the agent of this machine. It runs until SIGINT or SIGTERM, until its controller
-// ends or refuses it, or until a controller that was lost has not come back within its grace
+// `tandem node`: the agent of this machine. It runs until SIGINT or SIGTERM (one with --cluster:
+// until SIGINT, or until both SIGTERM and the end of its link), until its controller ends or
+// refuses it, or until a controller that was lost has not come back within its grace
 // (`--node-grace-s` of the controller). While a controller is away that has died or hangs, or the
 // network is cut, the agent keeps its ranks and dials. When the network was cut for the whole
 // grace, the controller at its other end places the actors elsewhere: the ranks end before, and the

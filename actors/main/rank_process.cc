@@ -12,10 +12,12 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <memory>
 #include <utility>
 
 #include "actors/job/load_job.h"
+#include "actors/main/background.h"
 #include "actors/main/role_instance.h"
 #include "actors/main/roles/registry.h"
 #include "actors/messages/rank.h"
@@ -129,10 +131,13 @@ class RankHost {
 };
 static_assert(actor::Actor<RankHost>);
 
-// Returns when the process is to end. One that may be preempted works on for a while after a
-// SIGTERM from outside: the controller drains it, and has its agent end it.
+// Returns when the process is to end. Where an engine tells all processes of its hosts at once, the
+// controller ends this one when its job has saved. One that may be preempted works on for a while
+// after a SIGTERM from outside: the controller drains it, and has its agent end it.
 void wait_for_end(rank::RankSession& session, const std::atomic<bool>& preemptible) {
-  session.wait();
+  const bool together = std::getenv(kTogetherVariable) != nullptr;
+  do session.wait();
+  while (together && session.told_from_outside());
   if (!preemptible || !session.told_from_outside()) return;
   const node::RankId& id = session.words().id;
   log::warn("event=preempted actor={} consequence=\"it hands back its work and ends\"", id.actor);

@@ -93,12 +93,16 @@ Result<OwnedFolder> make_folder_for_others(const fs::path& path) {
     return Error{ErrorCode::kInvalid, "the folder for the cluster is there already", path.string(),
                  "name a new one in --cluster"};
   if (failure) return file_error("make a folder for the cluster", path);
-  if (const auto made = make_private_directory(path); !made) return made.error();
   ClusterFolder folder{.path = path, .of_run = true};
+  const auto without_folder = [&](Error error) {
+    fs::remove_all(path, failure);
+    return error;
+  };
+  if (const auto made = make_private_directory(path); !made) return without_folder(made.error());
   if (const auto marked = write_file_atomic(folder.joinable_mark(), ""); !marked)
-    return marked.error();
+    return without_folder(marked.error());
   auto owner = FileLock::take(folder.owner_lock(), "the folder " + path.string(), "");
-  if (!owner) return owner.error();
+  if (!owner) return without_folder(owner.error());
   return OwnedFolder{std::move(folder), *std::move(owner)};
 }
 
@@ -210,7 +214,8 @@ void RunCluster::end_by_force() {
   }
   kill_orphans(folder_.path);
   weights::reclaim_stale_weights("");
-  std::error_code ignored;  // the next `tandem run` removes what is left
+  { const FileLock released = std::move(owner_); }  // a network's file system keeps an open file
+  std::error_code ignored;                          // the next `tandem run` removes what is left
   fs::remove_all(folder_.path, ignored);
 }
 

@@ -5,7 +5,9 @@
 //
 //   RN-1  Nothing of the cluster outlives the process that made it, however that ends: controller,
 //         node and ranks watch it (runtime/node/owner.h), and end with it. The node removes the
-//         folder then; the next `tandem run` removes what was left.
+//         folder then; the next `tandem run` removes what was left. Nodes of other hosts that have
+//         joined end when their link has been lost for the grace; a folder that the user named is
+//         the user's to remove where this process was killed.
 //
 // Used by one thread.
 #pragma once

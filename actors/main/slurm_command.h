@@ -1,5 +1,5 @@
-// `tandem slurm submit`: writes the job script by which Slurm runs a job (actors/launch), and gives
-// it to sbatch. Needs no controller; starts nothing here.
+// `tandem slurm submit`: writes the job script by which Slurm runs a job (actors/launch), and
+// becomes sbatch, which gets it. Needs no controller; starts nothing here.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ struct SlurmCommand {
   void options(cli::Options& options);
   Result<int> run(const cli::VerbContext& context);
 
-  std::string action;  // "submit"
-  std::filesystem::path job;
+  std::string action;                                // "submit"
+  std::optional<std::filesystem::path> job, resume;  // one of both at least
   std::vector<std::string> sets;
   std::int64_t nodes = 1;
   std::optional<std::int64_t> min_nodes;  // default: `nodes`

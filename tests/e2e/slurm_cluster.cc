@@ -1,5 +1,6 @@
 #include "tests/e2e/slurm_cluster.h"
 
+#include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <sstream>
@@ -13,7 +14,8 @@ namespace {
 constexpr const char* kStartCluster = R"sh(
 set -e
 mark="$1" w="$2" name=$(hostname)
-command -v slurmctld slurmd sbatch >/dev/null
+for program in slurmctld slurmd sbatch ip nsenter; do command -v $program >/dev/null || exit 77; done
+[ "$(id -u)" = 0 ] || exit 77
 on() { local host=$1; shift; nsenter --net="/run/netns/$mark-$host" "$@"; }
 mkdir -p "$w/state" "$w/log"
 ip netns add "$mark-hub"
@@ -94,12 +96,16 @@ std::unique_ptr<SlurmCluster> SlurmCluster::make(Home& home) {
     return cluster->slurm({"sinfo", "--noheader", "--format=%D %t"}) ==
            std::to_string(kNodes) + " idle\n";
   };
-  if (built.code != 0 || !eventually(all_idle)) return nullptr;
+  if (built.code == 77) return nullptr;
+  EXPECT_EQ(built.code, 0) << built.text();
+  EXPECT_TRUE(eventually(all_idle)) << cluster->slurm({"sinfo"});
   home.start_by(cluster->on("login"));
   return cluster;
 }
 
-SlurmCluster::~SlurmCluster() { home_.start_program({"sh", "-c", kEndCluster, "sh", mark_}).wait(); }
+SlurmCluster::~SlurmCluster() {
+  home_.start_program({"sh", "-c", kEndCluster, "sh", mark_}).wait();
+}
 
 std::string SlurmCluster::slurm(const Words& words) const {
   return home_.start_program(on("login") + words).wait().out;

@@ -246,6 +246,7 @@ import FILE: -
 import --from: choices
 slurm ACTION: choices
 slurm JOB.yaml: files
+slurm --resume: runs
 slurm --set: sets
 slurm --nodes: -
 slurm --min-nodes: -
