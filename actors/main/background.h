@@ -9,6 +9,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <initializer_list>
@@ -24,6 +25,7 @@
 
 namespace tandem::app {
 
+inline constexpr std::int64_t kNodesMax = 65536;  // that a command may ask for
 inline constexpr const char* kNodeRole = "node";  // the first argument of a node's process
 // How long a controller may do nothing until it says its first word, or a node until it has joined.
 inline constexpr Duration kUpTimeout = std::chrono::minutes(2);

@@ -47,7 +47,6 @@ namespace {
 
 constexpr Duration kRedrawEvery = std::chrono::milliseconds(200);
 constexpr Duration kPeekEvery = std::chrono::milliseconds(40);  // whether the job is over
-constexpr std::int64_t kNodesMax = 65536;
 constexpr Duration kNodesWithin = std::chrono::minutes(10);
 constexpr Duration kLookForNodes = std::chrono::milliseconds(500);
 constexpr Duration kNodesAnswer = std::chrono::seconds(2);  // signals are not heard meanwhile
@@ -203,15 +202,15 @@ int submit_and_follow(RunCluster& cluster, const std::optional<fs::path>& link,
   EarlyEnd early = EarlyEnd::kNone;
   for (Time drawn{};;) {
     const JobFollower::Seen now = follower.seen();
-    if (!now.job.is_null() && !std::exchange(accepted, true)) {
+    if (!now.job.is_null() && !std::exchange(accepted, true))
       console.err << "job " + now.job.value("id", "") +
                          "; look into it from elsewhere with TANDEM_ADDRESS=" +
                          to_string(address->endpoint) + "\n"
                   << std::flush;
-    }
     const std::string run_dir = now.job.is_null() ? "" : now.job.value("run_dir", "");
     // A link leads to a run that can be resumed.
-    if (link && !linked && (job::has_begun(run_dir) || job::is_of_actors_alone(run_dir))) {
+    if (link && !linked && !run_dir.empty() &&
+        (job::has_begun(run_dir) || job::is_of_actors_alone(run_dir))) {
       make_link(*link, run_dir, console);
       linked = true;
     }
@@ -298,13 +297,15 @@ int run_job(const RunCommand& command, const cli::Console& console, bool verbose
   const auto end = (*cluster)->wait_for_node(signals);
   if (!end) return console.complain(end.error());
   if (*end) return **end;
-  Result<std::optional<int>> few = std::optional<int>();
-  if (command.cluster) few = wait_for_nodes(**cluster, command.min_nodes, signals);
-  if (few && !*few)
-    return submit_and_follow(**cluster, command.link, {.path = cli::submit_path(run), .yaml = yaml},
-                             {command.bounds, began}, signals, console);
-  (*cluster)->end(signals);
-  return few ? **few : console.complain(few.error());
+  if (command.cluster) {
+    const auto ended = wait_for_nodes(**cluster, command.min_nodes, signals);
+    if (!ended || *ended) {
+      (*cluster)->end(signals);
+      return ended ? **ended : console.complain(ended.error());
+    }
+  }
+  return submit_and_follow(**cluster, command.link, {.path = cli::submit_path(run), .yaml = yaml},
+                           {command.bounds, began}, signals, console);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "actors/cli/shared_options.h"
 #include "actors/job/resume.h"
 #include "actors/launch/slurm_script.h"
+#include "actors/main/background.h"
 #include "runtime/base/file.h"
 #include "runtime/base/secret.h"
 #include "runtime/node/argument_vector.h"
@@ -20,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::int64_t kNodesMax = 65536, kGpusPerNodeMax = 64;
+constexpr std::int64_t kGpusPerNodeMax = 64;
 
 std::string not_one_word(const std::string& text) {
   return launch::is_sbatch_word(text)

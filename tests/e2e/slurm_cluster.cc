@@ -18,7 +18,7 @@ for program in slurmctld slurmd sbatch ip nsenter; do command -v $program >/dev/
 [ "$(id -u)" = 0 ] || exit 77
 on() { local host=$1; shift; nsenter --net="/run/netns/$mark-$host" "$@"; }
 mkdir -p "$w/state" "$w/log"
-ip netns add "$mark-hub"
+ip netns add "$mark-hub" || exit 77
 ip -n "$mark-hub" link add br0 type bridge
 ip -n "$mark-hub" link set br0 up
 i=0

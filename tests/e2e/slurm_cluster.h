@@ -15,8 +15,8 @@ class SlurmCluster {
  public:
   static constexpr std::size_t kNodes = 3;  // n1, n2, n3
 
-  // Returns null where Slurm or `ip` is not installed, or this process is not root. Commands of
-  // `home` run on the login host from then on.
+  // Returns null where Slurm or `ip` is not installed, or this process may make no namespaces.
+  // Commands of `home` run on the login host from then on.
   static std::unique_ptr<SlurmCluster> make(Home& home);
   ~SlurmCluster();  // kills all that runs there
   SlurmCluster(const SlurmCluster&) = delete;

@@ -41,7 +41,7 @@ ServedUpdate::Step ServedUpdate::step() {
     answer_.reset();
     step = phase_over(both(answer, *ours));
   }
-  // What runs at a server that was refuted is aborted first, while it computes.
+  // The caller first aborts what runs there, which a server that is paused may not hear.
   if (!step.refuted) start_phase();
   return step;
 }

@@ -1,4 +1,5 @@
-// What an engine with a server does, and what it says where there is none as it should be.
+// An engine with a server: what both do together, and which errors tell that a server is missing or
+// is another one than the job needs.
 //
 // Tests actors/rollout/external/served_engine.h, served_server.h and the dialects.
 #include "actors/rollout/external/served_engine.h"
