@@ -134,7 +134,9 @@ void LinkClient::State::on_message(std::string_view packet) {
       if (server) traffic.take_heartbeat(*server, body, now);
       return;
     case PacketKind::kBye:
-      if (server) down(Down::Reason::kClosed);
+      if (!server) return;
+      traffic.socket->write({}, packet_of(PacketKind::kBye));  // the server waits for it
+      down(Down::Reason::kClosed);
       return;
     case PacketKind::kHello:
       break;

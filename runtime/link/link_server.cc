@@ -66,7 +66,9 @@ struct LinkServer::State : std::enable_shared_from_this<LinkServer::State> {
   void fence_life(const ActorId& peer);
   void tick(Time now);
   void begin_close(Duration flush_within);
-  void finish_close(bool flushed);
+  void say_bye(bool flushed);
+  void take_bye(std::string_view from);
+  void finish_close();
   bool all_flushed();
 
   Epoch epoch() const { return {self.incarnation.value}; }
@@ -92,6 +94,8 @@ struct LinkServer::State : std::enable_shared_from_this<LinkServer::State> {
   // These are used only on the IoThread.
   std::optional<Ticker> ticker;
   std::optional<Time> close_at;
+  std::optional<Time> answered_by;  // it has said good-bye, and waits for the clients' until then
+  bool all_written = false;         // before the good-bye
   bool abandoned = false;
 };
 
@@ -136,6 +140,7 @@ void LinkServer::State::on_message(std::string_view from, std::string_view packe
   const Time now = steady_now();
   const auto kind = static_cast<PacketKind>(packet.front());
   const std::string_view body = packet.substr(1);
+  if (answered_by) return kind == PacketKind::kBye ? take_bye(from) : void();
   if (kind == PacketKind::kHello) return introduce(from, body, now);
   const auto found = routes.find(from);
   if (found == routes.end()) return stranger(from);
@@ -292,6 +297,11 @@ void LinkServer::State::fence_life(const ActorId& id) {
 
 void LinkServer::State::tick(Time now) {
   traffic.begin_tick(now);
+  if (answered_by) {
+    traffic.socket->pump();
+    if (answered_by && now >= *answered_by) finish_close();
+    return;
+  }
   // A copy, because down() changes `routes`.
   std::vector<std::shared_ptr<LinkPeer>> peers;
   for (const auto& [route, peer] : routes) peers.push_back(peer);
@@ -302,7 +312,7 @@ void LinkServer::State::tick(Time now) {
   traffic.socket->pump();
   if (!close_at) return;
   const bool flushed = all_flushed();
-  if (flushed || now >= *close_at) finish_close(flushed);
+  if (flushed || now >= *close_at) say_bye(flushed);
 }
 
 bool LinkServer::State::all_flushed() {
@@ -316,19 +326,39 @@ bool LinkServer::State::all_flushed() {
 void LinkServer::State::begin_close(Duration flush_within) {
   close_at = steady_now() + flush_within;
   const bool flushed = all_flushed();
-  if (flushed || flush_within <= Duration::zero()) finish_close(flushed);
+  const bool at_once = flush_within <= Duration::zero();
+  if (flushed || at_once) say_bye(flushed);
+  if (at_once && answered_by) finish_close();
 }
 
-void LinkServer::State::finish_close(bool flushed) {
+void LinkServer::State::say_bye(bool flushed) {
+  all_written = flushed;
   {
     // The last frame of another thread is written before the good-bye, or not at all.
     const std::lock_guard order(traffic.writing);
     if (!abandoned)
       for (const auto& [route, peer] : routes) reply(route, PacketKind::kBye, {});
-    if (ticker) ticker->stop();
-    traffic.socket->close(kByeLinger);
   }
-  traffic.closed.set_value(flushed);  // close() returns, and this object may be gone
+  if (abandoned || routes.empty() || !ticker) return finish_close();
+  answered_by = steady_now() + kByeAnswered;
+}
+
+void LinkServer::State::take_bye(std::string_view from) {
+  const auto peer = routes.find(from);
+  if (peer == routes.end()) return;
+  {
+    const std::lock_guard lock(traffic.mutex);
+    names[peer->second->id.name].up = nullptr;
+    routes.erase(peer);
+  }
+  if (routes.empty()) answered_by = steady_now();  // the next tick closes the socket
+}
+
+void LinkServer::State::finish_close() {
+  answered_by.reset();
+  if (ticker) ticker->stop();
+  traffic.socket->close(kByeLinger);
+  traffic.closed.set_value(all_written);  // close() returns, and this object may be gone
 }
 
 LinkServer::LinkServer(std::shared_ptr<State> state) : state_(std::move(state)) {}

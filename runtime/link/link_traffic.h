@@ -187,5 +187,8 @@ inline constexpr Duration kLinkTick = std::chrono::milliseconds(20);
 inline constexpr Duration kStall = 10 * kLinkTick;  // a longer pause between ticks is a stall
 // How long a closed socket may take to write its last words.
 inline constexpr Duration kByeLinger = std::chrono::milliseconds(100);
+// How long a server waits for the answers to its good-bye. Where it closes a connection on which a
+// client still sends, the client's system may drop the good-bye unread.
+inline constexpr Duration kByeAnswered = std::chrono::milliseconds(500);
 
 }  // namespace tandem::link

@@ -456,6 +456,23 @@ TEST(Link, LK_3_a_callback_that_runs_still_sends_while_another_thread_closes) {
   EXPECT_TRUE(client.log.wait_parcels(1) && server.log.wait_parcels(2000));
 }
 
+// Where a connection is closed whose other side still sends, that side may lose what it has not
+// read.
+TEST(Link, a_good_bye_reaches_a_client_that_still_sends) {
+  for (int round = 0; round < 20; ++round) {
+    Server server;
+    Client client({server.link->endpoint(), {}});
+    ASSERT_TRUE(client.log.wait_up(1));
+    const std::jthread sender([&](const std::stop_token& stop) {
+      while (!stop.stop_requested()) (void)client.link.send(std::string(1000, 'x'));
+    });
+    ASSERT_TRUE(server.log.wait_parcels(10));
+    server.link->close(kPatience);
+    ASSERT_TRUE(client.log.wait_down(1));
+    EXPECT_EQ(client.log.downs()[0].reason, Down::Reason::kClosed) << round;
+  }
+}
+
 TEST(Link, closing_with_nobody_there_or_nobody_taking_does_not_hang) {
   { Client alone({{.path = "/nowhere"}, {}}); }
   Server server;
