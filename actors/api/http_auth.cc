@@ -64,6 +64,18 @@ bool is_page(const HttpRequest& request) {
   return request.method == "GET" && request.segments.empty();
 }
 
+bool is_open_path(const HttpRequest& request) {
+  return std::ranges::find(kOpenPaths, path_of(request)) != std::end(kOpenPaths);
+}
+
+http::HttpHandler with_safety_headers(http::HttpHandler handler) {
+  return [handler = std::move(handler)](const HttpRequest& request) {
+    http::HttpAnswer result = handler(request);
+    std::visit([](auto& response) { add_safety_headers(response.headers); }, result);
+    return result;
+  };
+}
+
 }  // namespace
 
 HttpAuth::HttpAuth(HttpAuthRules rules)
@@ -97,11 +109,10 @@ std::optional<HttpResponse> HttpAuth::refuse(const HttpRequest& request) const {
   if (!origin.empty() && origin != "http://" + host)
     return refusal(kForbidden, "a page of " + origin + " may not use this server",
                    "open the page of this server: tandem dashboard");
-  const std::string path = path_of(request);
-  if (std::ranges::find(kOpenPaths, path) != std::end(kOpenPaths)) return std::nullopt;
+  if (is_open_path(request)) return std::nullopt;
   // The page that says how to sign in needs its style and script.
   if (is_open_file(request)) return std::nullopt;
-  if (rules_.metrics_without_token && path == "/metrics") return std::nullopt;
+  if (rules_.metrics_without_token && path_of(request) == "/metrics") return std::nullopt;
   if (has_token(request)) return std::nullopt;
   if (is_page(request) && request.query.contains("key")) return std::nullopt;  // open_page judges
   if (has_cookie(request)) {
@@ -151,19 +162,22 @@ void add_safety_headers(http::HttpHeaders& headers) {
   headers.emplace("cache-control", "no-store");
 }
 
+http::HttpHandler for_probes(http::HttpHandler handler) {
+  return with_safety_headers([handler = std::move(handler)](const HttpRequest& request) {
+    if (request.method == "GET" && is_open_path(request)) return handler(request);
+    return http::HttpAnswer(refusal(404, "here is nothing but /healthz and /readyz",
+                                    "the API is at the controller's HTTP address"));
+  });
+}
+
 http::HttpHandler guarded_by(HttpAuth& auth, http::HttpHandler handler) {
-  const auto answer =
+  return with_safety_headers(
       [&auth, handler = std::move(handler)](const HttpRequest& request) -> http::HttpAnswer {
-    if (auto refused = auth.refuse(request)) return std::move(*refused);
-    if (is_page(request) && request.query.contains("key"))
-      return auth.open_page(request.query.at("key"), steady_now());
-    return handler(request);
-  };
-  return [answer](const HttpRequest& request) {
-    http::HttpAnswer result = answer(request);
-    std::visit([](auto& response) { add_safety_headers(response.headers); }, result);
-    return result;
-  };
+        if (auto refused = auth.refuse(request)) return std::move(*refused);
+        if (is_page(request) && request.query.contains("key"))
+          return auth.open_page(request.query.at("key"), steady_now());
+        return handler(request);
+      });
 }
 
 }  // namespace tandem::api

@@ -14,6 +14,7 @@
 //   HA-1  Without the token nothing is answered but kOpenPaths and the web page's own files, which
 //         are the same everywhere, and nothing is changed.
 //   HA-2  A one-time key opens the page once, within kPageKeyLifetime.
+//   HA-3  Where probes come from other hosts, they are answered kOpenPaths and nothing else.
 #pragma once
 
 #include <map>
@@ -74,5 +75,8 @@ void add_safety_headers(http::HttpHeaders& headers);
 
 // `handler` behind the checks of `auth`, which must outlive the result. Adds the route "/?key=KEY".
 http::HttpHandler guarded_by(HttpAuth& auth, http::HttpHandler handler);
+
+// What of `handler` is for probes, such as those of Kubernetes (HA-3).
+http::HttpHandler for_probes(http::HttpHandler handler);
 
 }  // namespace tandem::api

@@ -3,6 +3,7 @@
 #include "actors/cli/arguments.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 
 #include "actors/job/key_hints.h"
@@ -120,6 +121,13 @@ Result<std::vector<RoleScale>> parse_scales(const std::vector<std::string>& word
     roles.emplace_back(role, *replicas);
   }
   return roles;
+}
+
+std::string not_a_host(const std::string& text) {
+  const auto plain = [](unsigned char c) { return std::isalnum(c) != 0 || c == '.' || c == '-'; };
+  const bool is_host = !text.empty() && std::isalnum(static_cast<unsigned char>(text[0])) != 0 &&
+                       std::ranges::all_of(text, plain);
+  return is_host ? "" : "`" + text + "` is neither an IPv4 address nor a host's name";
 }
 
 }  // namespace tandem::cli

@@ -39,6 +39,10 @@ std::vector<std::string> kind_names();  // "jobs", …
 std::vector<std::string> role_names();  // "rollout", …
 
 Error usage_error(std::string message, std::string help);
+
+// Characters of a host's name or an IPv4 address; whether it exists is not asked. Returns what is
+// wrong with the text, or an empty text.
+std::string not_a_host(const std::string& text);
 std::string joined(const std::vector<std::string>& words, const std::string& separator);
 // "did you mean `x`?" with the nearest of `names`, or `otherwise` where none is near (key_hints.h).
 std::string did_you_mean(const std::string& word, const std::vector<std::string>& names,

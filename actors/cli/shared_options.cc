@@ -9,7 +9,7 @@ namespace {
 
 constexpr const char* kPortHelp =
     "First of three ports: nodes dial PORT, payloads travel by PORT+1, and HTTP, which commands "
-    "and --address use, is PORT+2. 0: any free ones; without it 7420, and HTTP 7422";
+    "and --address use, is PORT+2. ";
 
 // Bytes; a node with less has no room for one rank (kRankProcessBytes in planned_model.h).
 constexpr std::int64_t kMemoryOfferMin = std::int64_t{64} << 20;
@@ -83,13 +83,57 @@ void add_sets(Options& options, std::vector<std::string>& sets) {
       .one_each();
 }
 
+void add_sweep(Options& options, std::vector<std::string>& sets, std::vector<std::string>& sweeps,
+               const std::optional<std::filesystem::path>& resume, Settings& given) {
+  options
+      .add("--sweep", sweeps,
+           "A run for each of these values of a key, all of one group; with several options one "
+           "for each combination. --set of several values means the same where the key is a "
+           "number, a truth value or one of some words")
+      .value("KEY=V1,V2,…")
+      .one_each();
+  options.check([&]() -> Result<void> {
+    given = with_sweeps_found({std::move(sets), std::move(sweeps)});
+    if (given.sweeps.empty() || !resume) return {};
+    return usage_error("a sweep (" + given.sweeps.front() + ") and --resume exclude each other",
+                       "a sweep makes new runs; each of them can be resumed");
+  });
+}
+
 void add_model(Options& options, std::filesystem::path& model) {
   options.add("MODEL_DIR", model, "A Hugging Face model directory").required();
 }
 
-void add_listen_options(Options& options, ListenOptions& listen) {
+void add_port(Options& options, int& port) {
   // The two ports behind it must exist too.
-  options.add("--port", listen.port, kPortHelp).value("PORT").between(0, 65533);
+  options
+      .add("--port", port,
+           kPortHelp + std::string(port == 0 ? "0, as without it: any free ones"
+                                             : "0: any free ones; without it 7420, and HTTP 7422"))
+      .value("PORT")
+      .between(0, 65533);
+}
+
+void add_node_grace(Options& options, std::int64_t& seconds) {
+  options
+      .add("--node-grace-s", seconds,
+           "For how many seconds a host that is cut off, or whose controller is away, keeps its "
+           "actors at work and is waited for; 300 without it")
+      .value("N")
+      .between(kNodeGraceMinS, kNodeGraceMaxS);
+}
+
+void add_health_port(Options& options, std::optional<std::int64_t>& port) {
+  options
+      .add("--health-port", port,
+           "Answer /healthz and /readyz at --bind and this port, for whoever asks, and nothing "
+           "else")
+      .value("PORT")
+      .between(std::int64_t{1}, std::int64_t{65535});
+}
+
+void add_listen_options(Options& options, ListenOptions& listen) {
+  add_port(options, listen.port);
   options
       .add("--bind", listen.bind,
            "The address of this machine at which nodes of other hosts reach the controller; "
@@ -102,12 +146,8 @@ void add_listen_options(Options& options, ListenOptions& listen) {
            "repeatable")
       .value("NAME")
       .one_each();
-  options
-      .add("--node-grace-s", listen.node_grace_s,
-           "For how many seconds a host that is cut off, or whose controller is away, keeps its "
-           "actors at work and is waited for; 300 without it")
-      .value("N")
-      .between(kNodeGraceMinS, kNodeGraceMaxS);
+  add_node_grace(options, listen.node_grace_s);
+  add_health_port(options, listen.health_port);
   options.flag("--metrics-without-token", listen.metrics_without_token,
                "Serve /metrics to whoever can connect");
   const auto take_prices = [&listen](const std::string& text) -> Result<void> {

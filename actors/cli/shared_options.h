@@ -13,6 +13,7 @@
 #include "actors/cli/arguments.h"
 #include "actors/cli/kinds.h"
 #include "actors/cli/options.h"
+#include "actors/cli/sweep.h"
 #include "runtime/node/agent_messages.h"
 #include "scheduler/fleet/cost.h"
 
@@ -34,6 +35,9 @@ Option add_object(Options& options, const std::string& name,
 void add_job_file(Options& options, std::optional<std::filesystem::path>& job,
                   std::optional<std::filesystem::path>& resume, std::vector<std::string>& sets);
 void add_sets(Options& options, std::vector<std::string>& sets);
+// --sweep, which --resume excludes. `given` gets what both options mean, once the line is parsed.
+void add_sweep(Options& options, std::vector<std::string>& sets, std::vector<std::string>& sweeps,
+               const std::optional<std::filesystem::path>& resume, Settings& given);
 // Declares the argument MODEL_DIR.
 void add_model(Options& options, std::filesystem::path& model);
 
@@ -49,9 +53,15 @@ struct ListenOptions {
   std::vector<std::string> allow_hosts;
   bool metrics_without_token = false;
   std::int64_t node_grace_s = node::kNodeGraceDefault / std::chrono::seconds(1);
+  std::optional<std::int64_t>
+      health_port;  // where `bind` answers /healthz and /readyz, and nothing else
   std::optional<scheduler::Pricing> pricing;  // of jobs that have none of their own
 };
 void add_listen_options(Options& options, ListenOptions& listen);
+// Of these, the ones that every verb has which starts a controller.
+void add_port(Options& options, int& port);
+void add_node_grace(Options& options, std::int64_t& seconds);
+void add_health_port(Options& options, std::optional<std::int64_t>& port);
 
 // --memory of every verb that starts a node: the bytes that it offers.
 void add_memory(Options& options, std::optional<std::int64_t>& bytes);

@@ -13,6 +13,7 @@
 
 #include "actors/cli/arguments.h"
 #include "actors/job/job_table.h"
+#include "actors/job/resume.h"
 
 namespace tandem::cli {
 namespace {
@@ -152,6 +153,23 @@ void label_sweep_run(job::JobSpec& job, const SweepPoint& point, const std::stri
   for (const std::string& set : point) name += " " + set;
   std::ranges::replace(name, ',', ';');  // a name has no commas
   if (name.size() <= kNameBytesMax) job.tracking.run_name = std::move(name);
+}
+
+Result<std::vector<job::LoadedJob>> load_sweep(const std::optional<std::filesystem::path>& job,
+                                               const std::optional<std::filesystem::path>& run,
+                                               const Settings& given, const std::string& time) {
+  const auto points = sweep_points(given.sweeps);
+  if (!points) return points.error();
+  std::vector<job::LoadedJob> jobs;
+  for (const SweepPoint& point : *points) {
+    std::vector<std::string> all = given.sets;
+    all.insert(all.end(), point.begin(), point.end());
+    auto loaded = job::load_job_of(job, run, all);
+    if (!loaded) return loaded.error();
+    label_sweep_run(loaded->spec, point, time);
+    jobs.push_back(std::move(*loaded));
+  }
+  return jobs;
 }
 
 }  // namespace tandem::cli

@@ -1,8 +1,10 @@
 // `--sweep KEY=V1,V2,…`: one command line for a run per value, or per combination of the values of
-// several keys. `--set KEY=V1,V2,…` means the same for a key whose value has no commas. Pure.
+// several keys. `--set KEY=V1,V2,…` means the same for a key whose value has no commas.
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,6 +36,12 @@ Settings with_sweeps_found(Settings given);
 
 // "20261126-101500", in local time.
 std::string sweep_time(std::int64_t unix_ms);
+
+// The checked jobs of a sweep, one for each point, labelled by label_sweep_run(); one job where
+// `given` has no sweep. `job`, `run`: see load_job_of().
+Result<std::vector<job::LoadedJob>> load_sweep(const std::optional<std::filesystem::path>& job,
+                                               const std::optional<std::filesystem::path>& run,
+                                               const Settings& given, const std::string& time);
 
 // Labels the runs of a sweep where the job does not: all with one group, which `time` makes the
 // sweep's own ("arithmetic-grpo-sweep-20261126-101500"), and each with a name that tells its point

@@ -68,7 +68,7 @@ std::string name_of(const Cordon& wish) {
 
 Controller::Controller(std::uint64_t seed, ControllerActions actions, const DurableState& restored)
     : actions_(std::move(actions)),
-      core_(seed, restored, actions_.node_grace),
+      core_(seed, restored, actions_.rules),
       event_last_(actions_.events_before) {}
 
 Result<void> Controller::take(actor::Context& cx, const ControllerEvent& event) {

@@ -67,8 +67,7 @@ struct ControllerActions {
   std::function<Result<void>(std::span<const DurableEvent>)> remember;
   // The highest event number of earlier controllers of this state folder.
   std::int64_t events_before = 0;
-  // For so long a host that hears of no controller keeps its ranks (--node-grace-s).
-  Duration node_grace = node::kNodeGraceDefault;
+  ClusterRules rules = {};
 };
 
 }  // namespace tandem::controller

@@ -2,6 +2,7 @@
 
 #include <type_traits>
 #include <utility>
+#include <variant>
 
 #include "actors/controller/actor_end.h"
 #include "actors/controller/automatic_cordon.h"
@@ -44,6 +45,7 @@ Result<std::vector<ControllerEffect>> ControllerCore::step(const ControllerEvent
   forget_old_jobs(state_);
   const Result<void> done = std::visit([&](const auto& e) { return taken(turn, e); }, event);
   if (!done) return done.error();
+  if (const auto* up = std::get_if<node::NodeUp>(&event)) heed_leaving(turn, *up);
   while (schedule(turn) && lift_needed_cordon(turn)) {  // there are only so many
   }
   return effects;

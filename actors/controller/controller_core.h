@@ -34,13 +34,12 @@
 namespace tandem::controller {
 
 // Plain state, used by one thread. `seed` is that of the jitter in restart pauses. `restored` is
-// what the controller before this one remembered; its jobs come by TakeUpJobs. `node_grace`: for so
-// long a host that hears of no controller keeps its ranks.
+// what the controller before this one remembered; its jobs come by TakeUpJobs.
 class ControllerCore {
  public:
   explicit ControllerCore(std::uint64_t seed, const DurableState& restored = {},
-                          Duration node_grace = node::kNodeGraceDefault)
-      : state_(seed, restored, node_grace) {}
+                          ClusterRules rules = {})
+      : state_(seed, restored, rules) {}
 
   // Takes one event; returns the effects, to be carried out in order. Only submit, scale, roll
   // back, cancel, forget, cordon and uncordon can fail (kInfeasible, kInvalid, kNotFound, kFailed);

@@ -194,18 +194,24 @@ bool has_worked(const JobRecord& job, const ActorRecord& actor);  // in any inca
 // that role.
 bool wanted(const JobRecord& job, const ActorRecord& actor);
 
+// What a cluster is told once.
+struct ClusterRules {
+  // For so long a host that hears of no controller keeps its ranks.
+  Duration node_grace = node::kNodeGraceDefault;
+  // Nodes are still on their way: a job starts with the rollouts that fit, one at least, and gets
+  // the others as room comes.
+  bool grows = false;
+};
+
 // All that the core keeps from one event to the next.
 struct ControllerState {
-  ControllerState(std::uint64_t seed, const DurableState& restored, Duration grace)
-      : node_grace(grace),
-        durable(restored),
-        incarnation_last(restored.incarnation_last()),
-        rng(seed) {}
+  ControllerState(std::uint64_t seed, const DurableState& restored, ClusterRules given)
+      : rules(given), durable(restored), incarnation_last(restored.incarnation_last()), rng(seed) {}
   // How long a host is waited for that has no link to this controller: longer than it keeps its
   // ranks, so that none of them can be left when others take their place (CC-1).
-  Duration away_max() const { return node_grace + link::kGraceMargin; }
+  Duration away_max() const { return rules.node_grace + link::kGraceMargin; }
 
-  const Duration node_grace;
+  const ClusterRules rules;
 
   std::map<std::string, JobRecord> jobs;    // by id
   std::map<std::string, NodeRecord> nodes;  // by name

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "actors/controller/cordon_mark.h"
 #include "actors/controller/nodes.h"
@@ -13,6 +14,9 @@ namespace tandem::controller {
 using scheduler::ActorState;
 
 namespace {
+
+// Why a node is cordoned whose host is to end.
+constexpr const char* kHostEnds = "its host is to end";
 
 Error no_node(const std::string& name) {
   return {ErrorCode::kNotFound, "there is no node " + name, "", "`tandem get nodes` lists them"};
@@ -45,23 +49,38 @@ void move_off(Turn& turn, const JobRecord& job, ActorRecord& actor, const std::s
   }
 }
 
+void empty_node(Turn& turn, NodeRecord& node) {
+  turn.announce(node, "drained: its actors move to other nodes");
+  give_up_silent(turn, node);
+  give_up_awaited(turn, node.name);
+  for (auto& [id, job] : turn.state.jobs) {
+    if (job.outcome || scheduler::is_final(job.status.state)) continue;
+    for (auto& [name, actor] : job.actors)
+      if (runs_on(actor, node.name)) move_off(turn, job, actor, node.name);
+  }
+}
+
 }  // namespace
 
 Result<void> take(Turn& turn, const CordonNode& cordon) {
   const auto it = turn.state.nodes.find(cordon.node);
   if (it == turn.state.nodes.end()) return no_node(cordon.node);
-  NodeRecord& node = it->second;
-  mark_cordoned(turn, cordon.node, node, cordon.why);
-  if (!cordon.drain) return {};
-  turn.announce(node, "drained: its actors move to other nodes");
-  give_up_silent(turn, node);
-  give_up_awaited(turn, cordon.node);
-  for (auto& [id, job] : turn.state.jobs) {
-    if (job.outcome || scheduler::is_final(job.status.state)) continue;
-    for (auto& [name, actor] : job.actors)
-      if (runs_on(actor, cordon.node)) move_off(turn, job, actor, cordon.node);
-  }
+  mark_cordoned(turn, cordon.node, it->second, cordon.why);
+  if (cordon.drain) empty_node(turn, it->second);
   return {};
+}
+
+void heed_leaving(Turn& turn, const node::NodeUp& up) {
+  NodeRecord& node = turn.state.nodes.at(up.node);
+  if (node.incarnation != up.incarnation) return;  // it was refused
+  const bool known = std::exchange(node.leaving, up.leaving);
+  if (!up.leaving) {
+    if (node.cordoned == kHostEnds) unmark_cordoned(turn, node.name, node);
+    return;
+  }
+  // A person's cordon stays, also when the node is back.
+  if (!node.cordoned) mark_cordoned(turn, node.name, node, kHostEnds);
+  if (!known) empty_node(turn, node);
 }
 
 Result<void> take(Turn& turn, const UncordonNode& uncordon) {

@@ -73,7 +73,7 @@ void lose_node(Turn& turn, NodeRecord& node, bool died) {
     const RankRecord& rank = *turn.state.rank_of(id);
     return rank.connected && !rank.silent;
   });
-  const Duration wait = all_heard ? turn.state.node_grace : turn.state.away_max();
+  const Duration wait = all_heard ? turn.state.rules.node_grace : turn.state.away_max();
   if (!left.empty()) wait_for_agent(turn, node, was_silent && !died ? turn.now : turn.now + wait);
   cut_those_that_end(turn, node.name);
   lose_ranks(turn, node.name, which);

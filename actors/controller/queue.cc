@@ -1,12 +1,14 @@
 // schedule() goes over the jobs in the order of their submission. A queued job is placed as a whole
-// (start_job) or stays queued; a job that has started places those of its actors that wait and fit
-// (start_waiting). Both take their plan from scheduler/fleet and apply it (start_actor).
+// (start_job) or stays queued, where the cluster grows with one rollout at least; a job that has
+// started places those of its actors that wait and fit (start_waiting). Both take their plan from
+// scheduler/fleet and apply it (start_actor).
 #include "actors/controller/queue.h"
 
 #include <algorithm>
 #include <map>
 #include <set>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "actors/controller/demands.h"
@@ -169,9 +171,16 @@ std::optional<Reason> may_not_start(const ControllerState& state, const JobRecor
   return std::nullopt;
 }
 
+// How much of a job has to find room for it to start.
+enum class Start { kWhole, kLeast };  // kLeast: with one rollout
+
+bool is_needed(Start start, const ActorRecord& actor) {
+  return start == Start::kWhole || actor.role != messages::Role::kRollout || actor.index == 0;
+}
+
 // Why the nodes cannot have room for the queued job, where their sums show it: a large job that
 // waits is not placed on trial at each end of a process.
-std::optional<Reason> short_of_room(ControllerState& state, const JobRecord& job) {
+std::optional<Reason> short_of_room(ControllerState& state, const JobRecord& job, Start start) {
   std::vector<scheduler::Gang> alike = gangs_to_restart(state);
   std::vector<std::int64_t> counts(alike.size(), 1);
   for (const auto& [role, count] : job.desired) {
@@ -179,7 +188,8 @@ std::optional<Reason> short_of_room(ControllerState& state, const JobRecord& job
     const auto first = job.actors.lower_bound(from);
     if (count == 0 || first == job.actors.end() || first->first >= behind) continue;
     alike.push_back(gang_of(job, first->second));
-    counts.push_back(count);
+    const bool one = start == Start::kLeast && role == messages::Role::kRollout;
+    counts.push_back(one ? 1 : count);
   }
   return scheduler::short_of(state.found.room, alike, counts);
 }
@@ -189,21 +199,37 @@ void forget_former(Turn& turn, JobRecord& job) {
   for (const ActorEnded& ended : std::exchange(job.former, {})) turn.remember(ended);
 }
 
+// Where the actors of a queued job go. The plan also has those of other jobs that are backing off:
+// they only hold their room.
+struct JobPlan {
+  std::vector<scheduler::Gang> gangs;
+  std::size_t others = 0;  // the first gangs
+  std::vector<scheduler::Assignment> assignments = {};
+};
+std::variant<JobPlan, Reason> plan_of(ControllerState& state, const JobRecord& job, Start start) {
+  if (const auto why = short_of_room(state, job, start)) return *why;
+  JobPlan plan{.gangs = gangs_to_restart(state)};
+  plan.others = plan.gangs.size();
+  for (const auto& [actor_id, actor] : job.actors)
+    if (is_needed(start, actor)) plan.gangs.push_back(gang_of(job, actor));
+  auto placed = scheduler::place_all(state.found.room, plan.gangs);
+  if (const auto* why = std::get_if<Reason>(&placed)) return *why;
+  plan.assignments = std::get<0>(std::move(placed));
+  return plan;
+}
+
 // Places all actors of a queued job at once, or leaves it queued.
 void start_job(Turn& turn, JobRecord& job) {
   ControllerState& state = turn.state;
   if (const auto why = may_not_start(state, job)) return wait_in_queue(turn, job, *why);
   job.nccl_version.clear();
   job.shape = settled(state, std::move(job.shape));
-  if (const auto why = short_of_room(state, job)) return wait_in_queue(turn, job, *why);
-  std::vector<scheduler::Gang> gangs = gangs_to_restart(state);
-  const std::size_t others = gangs.size();
-  for (const auto& [actor_id, actor] : job.actors) gangs.push_back(gang_of(job, actor));
-  const auto placed = scheduler::place_all(state.found.room, gangs);
-  if (const auto* why = std::get_if<Reason>(&placed)) return wait_in_queue(turn, job, *why);
+  auto planned = plan_of(state, job, Start::kWhole);
+  if (state.rules.grows && std::holds_alternative<Reason>(planned))
+    planned = plan_of(state, job, Start::kLeast);
+  if (const auto* why = std::get_if<Reason>(&planned)) return wait_in_queue(turn, job, *why);
   forget_former(turn, job);
-  // The plan also has the actors of other jobs that are backing off: those only held their room.
-  const std::vector<scheduler::Assignment>& plan = std::get<0>(placed);
+  const auto& [gangs, others, plan] = std::get<JobPlan>(planned);
   for (std::size_t i = 0; i < others; ++i)
     for (const scheduler::RankPlace& place : plan[i].ranks)
       state.found.room.give(place.node, place.gpus, gangs[i].per_rank);
@@ -362,6 +388,7 @@ bool schedule(Turn& turn) {
         start_job(turn, *job);
       else
         wait_in_queue(turn, *job, scheduler::WaitingForJobs{queued});
+      if (job->status.state != JobState::kQueued) start_waiting(turn, *job);  // those left out
       // One that waits for nodes of its own holds nobody up.
       const bool waits_alone = nothing_starts && !state.journal_fails && !state.nodes_return_until;
       queued += job->status.state == JobState::kQueued && !waits_alone ? 1 : 0;

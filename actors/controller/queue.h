@@ -1,6 +1,7 @@
 // The decisions of the controller about room: which actors start now, on which node.
 //
-// Jobs start whole and in the order in which they were submitted: only the first queued job is
+// Jobs start whole (in a cluster that grows, ClusterRules, with one rollout at least) and in the
+// order in which they were submitted: only the first queued job is
 // tried, and the others wait for it, so that a large job is not overtaken for ever by small ones.
 // Actors of a running job that restart, or were added by scaling, take free room before any later
 // job. Room that an actor in backoff will need again counts as taken for queued jobs.

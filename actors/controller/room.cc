@@ -107,7 +107,11 @@ Result<void> can_ever_run(const ControllerState& state, const JobShape& shape) {
 
 Result<JobShape> accepted(const ControllerState& state, const JobShape& asked) {
   JobShape shape = settled(state, asked);
-  if (const auto fits = can_ever_run(state, shape); !fits) return fits.error();
+  JobShape least = shape;
+  if (const auto rollouts = least.replicas.find(messages::Role::kRollout);
+      state.rules.grows && rollouts != least.replicas.end())
+    rollouts->second = std::min(rollouts->second, 1);
+  if (const auto fits = can_ever_run(state, least); !fits) return fits.error();
   // Options to need less memory are for a refusal alone; the kept shape does not need them.
   shape.memory_options.clear();
   return shape;

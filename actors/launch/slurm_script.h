@@ -1,10 +1,12 @@
 // The job script by which Slurm runs a job of Tandem: a text that a person can read, keep and
-// submit again. Slurm gives the machines; on the first one the script becomes a `tandem run` whose
+// submit again. Slurm gives the machines; on the first one the script starts a `tandem run` whose
 // cluster the agents of the others join. Nothing in it waits for a fixed time. Pure.
 //
-//   SL-1  The script's process is the `tandem run`: SIGTERM from Slurm, also before the time is
-//         over, is told to it, and it saves before it ends.
+//   SL-1  SIGTERM from Slurm, also before the time is over, is told to the `tandem run`, which
+//         saves before it ends.
 //   SL-2  A job that Slurm starts again (SLURM_RESTART_COUNT) goes on with its run.
+//   SL-3  A job that was told to end and that nobody has cancelled asks Slurm to start it again, if
+//         it has saved anything since its start.
 //
 // Options of sbatch and srun, and variables, are those of Slurm 22.05 and later
 // (https://slurm.schedmd.com/sbatch.html).
@@ -12,6 +14,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,11 +28,14 @@ struct SlurmJob {
   // be empty.
   std::filesystem::path home, folder, program, job, resume;
   std::vector<std::string> sets;  // KEY=VALUE
+  // A job array: the further `sets` of each of its jobs. Empty: one job.
+  std::vector<std::vector<std::string>> sweep;
   std::int64_t nodes = 1;
   std::int64_t min_nodes = 1;   // with which the job begins
   std::string time, partition;  // as sbatch takes them; empty: the cluster's default
   std::int64_t gpus_per_node = 0;
-  std::vector<std::string> sbatch;  // further options of sbatch, as --constraint=a100
+  std::optional<std::int64_t> node_grace_s;  // as of `tandem run`
+  std::vector<std::string> sbatch;           // further options of sbatch, as --constraint=a100
 };
 
 // Whether a line of #SBATCH can have the text as it is.

@@ -55,6 +55,11 @@ bool ClusterFolder::is_joinable() const {
   return of_run && fs::exists(joinable_mark(), ignored);
 }
 
+bool ClusterFolder::grows() const {
+  const auto mark = of_run ? read_file(joinable_mark()) : Result<std::string>("");
+  return mark && *mark == kGrows;
+}
+
 std::initializer_list<int> ClusterFolder::choose_end_signals() const {
   static constexpr std::initializer_list<int> kBoth{SIGINT, SIGTERM}, kOne{SIGINT};
   if (!is_joinable()) return kBoth;
@@ -136,6 +141,8 @@ std::vector<std::string> controller_words(const cli::ListenOptions& listen,
   for (const std::string& host : listen.allow_hosts)
     words.insert(words.end(), {"--allow-host", host});
   words.insert(words.end(), {"--node-grace-s", std::to_string(listen.node_grace_s)});
+  if (listen.health_port)
+    words.insert(words.end(), {"--health-port", std::to_string(*listen.health_port)});
   if (listen.metrics_without_token) words.emplace_back("--metrics-without-token");
   if (listen.pricing) words.insert(words.end(), {"--pricing", scheduler::text_of(*listen.pricing)});
   words.insert(words.end(), {"--bind", listen.bind});

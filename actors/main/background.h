@@ -50,6 +50,9 @@ struct ClusterFolder {
   // job save, and ends the others by SIGINT.
   std::filesystem::path joinable_mark() const { return path / "joinable"; }
   bool is_joinable() const;
+  // Whether its jobs start before all of its nodes have come (controller::ClusterRules).
+  bool grows() const;
+  static constexpr const char* kGrows = "grows\n";  // the content of the mark where it does
   // The signals that end its controller and its node. Where SIGTERM is none of them, this process
   // ignores it from here on.
   std::initializer_list<int> choose_end_signals() const;

@@ -219,6 +219,7 @@ int run_controller(const ControllerCommand& command, std::optional<ExpectedJob> 
                                 .words = std::move(start_again),
                                 .allow_hosts = command.listen.allow_hosts,
                                 .node_grace = std::chrono::seconds(command.listen.node_grace_s),
+                                .health_port = command.listen.health_port,
                                 .metrics_without_token = command.listen.metrics_without_token,
                                 .pricing = command.listen.pricing,
                                 .expected = std::move(expected)});

@@ -32,6 +32,7 @@
 #include "actors/job/load_job.h"
 #include "actors/job/reading_notice.h"
 #include "actors/main/exchange_host.h"
+#include "actors/main/http_places.h"
 #include "actors/main/job_inputs.h"
 #include "actors/main/job_shape.h"
 #include "actors/main/kept_prompts.h"
@@ -133,7 +134,7 @@ struct ControllerProcess::Parts {
     // The server's address. Guarded, since the server's threads may answer before the address is
     // known.
     Guarded<std::string> address;
-    std::unique_ptr<http::HttpServer> server;  // its threads use all of the above
+    HttpPlaces places;  // its threads use all of the above
   };
   Web web;
   // Shared by callbacks of the link and functions of the controller. One node name may have several
@@ -370,7 +371,7 @@ controller::ControllerActions ControllerProcess::Parts::actions() {
     runs.events.append(event);
     return state->journal().append(event);
   };
-  actions.node_grace = options.node_grace;
+  actions.rules = {.node_grace = options.node_grace, .grows = options.cluster.grows()};
   actions.events_before = state->journal().events_before();
   return actions;
 }
@@ -508,15 +509,14 @@ Result<void> ControllerProcess::Parts::listen() {
                          .nonce = web.nonce,
                          .hosts = options.allow_hosts,
                          .metrics_without_token = options.metrics_without_token});
-  const auto handler = api::guarded_by(*web.auth, api::make_http_handler(api));
-  const auto serve_at = [&](std::uint16_t former_port) {
-    return http::HttpServer::listen({.port = port(2, former_port)}, {}, handler);
-  };
-  auto listening = serve_at(former.http);
-  if (!listening && former.http != 0) listening = serve_at(0);
-  if (!listening) return listening.error();
-  web.server = std::move(*listening);
-  web.address.with([this](std::string& address) { address = to_string(web.server->endpoint()); });
+  auto served = serve_http(api::make_http_handler(api), *web.auth,
+                           {.port = port(2, former.http),
+                            .any_else = options.port == 0,
+                            .bind = options.bind,
+                            .health_port = options.health_port});
+  if (!served) return served.error();
+  web.places = *std::move(served);
+  web.address.with([this](std::string& at) { at = to_string(web.places.users->endpoint()); });
   // From here on nodes come: a start that fails says no good-bye to them, which would end them.
   link->start();
   CHECK(watchdog.tell(controller::WatchNow{}) == actor::Delivery::kAccepted);
@@ -532,7 +532,7 @@ Result<void> ControllerProcess::Parts::announce_address() {
                           {"epoch", epoch.value},
                           {"control_socket", to_string(link->endpoints().front())},
                           {"control", to_string(link->endpoints().back())},
-                          {"http", to_string(web.server->endpoint())},
+                          {"http", to_string(web.places.users->endpoint())},
                           {"arguments", options.words},
                           {"nonce", web.nonce}});
 }
@@ -556,7 +556,7 @@ Result<std::unique_ptr<ControllerProcess>> ControllerProcess::start(ControllerOp
 const std::vector<link::Endpoint>& ControllerProcess::control() const {
   return parts_->link->endpoints();
 }
-link::Endpoint ControllerProcess::http() const { return parts_->web.server->endpoint(); }
+link::Endpoint ControllerProcess::http() const { return parts_->web.places.users->endpoint(); }
 std::string ControllerProcess::page_address() const {
   return "http://" + to_string(http()) + "/?key=" + parts_->web.auth->make_page_key(steady_now());
 }
@@ -587,7 +587,7 @@ void ControllerProcess::end_if_hung() { parts_->threads.watch.end_if_hung("contr
 
 void ControllerProcess::stop() {
   if (std::exchange(parts_->stopped, true)) return;
-  parts_->web.server.reset();
+  parts_->web.places = {};
   if (parts_->link) parts_->link->close(std::chrono::milliseconds(500));
   parts_->threads.executor.stop();
   weights::reclaim_stale_weights("");  // removes weights of jobs that were ended by force

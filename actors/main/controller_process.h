@@ -5,6 +5,7 @@
 //   PORT      agents and ranks, by links (and a Unix socket for those of this host)
 //   PORT + 1  ranks, for payloads; a second job gets any free port
 //   PORT + 2  HTTP, on the loopback address only
+//   any other probes of /healthz and /readyz, on the address for other hosts, where a port is named
 //
 // Where any free ports will do, those of a controller of this state folder that died are tried
 // first: whoever spoke with that one then finds this one. Its jobs are taken up before this one
@@ -48,6 +49,7 @@ struct ControllerOptions {
   std::vector<std::string> allow_hosts;  // further names that a Host header may have
   // For so long a host that hears of no controller keeps its ranks.
   Duration node_grace = node::kNodeGraceDefault;
+  std::optional<std::int64_t> health_port = {};  // for probes; else there is no such server
   // Serve /metrics to clients without the token.
   bool metrics_without_token = false;
   std::optional<scheduler::Pricing> pricing = {};  // of submitted jobs that have none

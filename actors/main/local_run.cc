@@ -234,7 +234,8 @@ int submit_and_follow(RunCluster& cluster, const std::optional<fs::path>& link,
       follower.cancel();
     }
     const bool overdue = bounds.overdue(steady_now());
-    if (signal == 0 && !overdue) continue;
+    const bool again = early == EarlyEnd::kInterrupt && !cluster.is_force(signal);
+    if ((signal == 0 || again) && !overdue) continue;
     display.erase();
     if (overdue || early == EarlyEnd::kInterrupt) {  // the second Ctrl-C: no clean end
       follower.stop();
@@ -247,8 +248,37 @@ int submit_and_follow(RunCluster& cluster, const std::optional<fs::path>& link,
   }
 }
 
-int run_job(const RunCommand& command, const cli::Console& console, bool verbose) {
+// The command as it goes on with the run to which its link leads; as it is where there is none.
+Result<RunCommand> linked(RunCommand command, const cli::Console& console) {
+  std::error_code none;
+  const fs::path run = command.resume_linked ? fs::read_symlink(*command.link, none) : fs::path();
+  if (run.empty()) return command;
+  if (!job::has_begun(run) && !job::is_of_actors_alone(run))
+    return Error{ErrorCode::kNotFound, "the link leads to no run that can be resumed",
+                 command.link->string(), "remove it to begin anew"};
+  console.err << "going on with " << run.string() << std::endl;
+  command.job.reset();
+  command.sets.clear();
+  command.resume = run;
+  return command;
+}
+
+std::optional<JoinableCluster> joinable_of(const RunCommand& command) {
+  if (!command.cluster) return {};
+  return JoinableCluster{.folder = fs::absolute(*command.cluster),
+                         .bind = *command.bind,
+                         .node_name = command.node_name,
+                         .grows = command.nodes.value_or(0) > command.min_nodes,
+                         .port = command.port,
+                         .health_port = command.health_port,
+                         .node_grace_s = command.node_grace_s};
+}
+
+int run_job(const RunCommand& given, const cli::Console& console, bool verbose) {
   const Time began = steady_now();
+  const auto chosen = linked(given, console);
+  if (!chosen) return console.complain(chosen.error());
+  const RunCommand& command = *chosen;
   std::optional<fs::path> run;
   if (command.resume) {
     auto found = job::find_run(*command.resume, cli::tandem_home() / "runs");
@@ -282,12 +312,7 @@ int run_job(const RunCommand& command, const cli::Console& console, bool verbose
                     expected.shape);
   if (run) resume_from(*run, expected.shape);
   const std::string yaml = expected.yaml;
-  std::optional<JoinableCluster> joinable;
-  if (command.cluster)
-    joinable = {.folder = fs::absolute(*command.cluster),
-                .bind = *command.bind,
-                .node_name = command.node_name};
-  const auto cluster = RunCluster::start({.joinable = std::move(joinable),
+  const auto cluster = RunCluster::start({.joinable = joinable_of(command),
                                           .memory_bytes = command.memory_bytes,
                                           .verbose = verbose,
                                           .job = std::move(expected)},
@@ -355,14 +380,32 @@ void RunCommand::options(cli::Options& options) {
   options.add("--min-nodes", min_nodes, "Begin when so many nodes are ready")
       .value("N")
       .between(std::int64_t{1}, kNodesMax);
+  options
+      .add("--nodes", nodes,
+           "How many nodes will come; where they are more than --min-nodes, the job begins with "
+           "the rollouts that fit, and gets the others when there is room")
+      .value("N")
+      .between(std::int64_t{1}, kNodesMax);
+  cli::add_port(options, port);
+  cli::add_health_port(options, health_port);
+  cli::add_node_grace(options, node_grace_s);
   options.add("--link", link, "Make PATH a symbolic link to the run").value("PATH");
+  options.flag("--resume-linked", resume_linked,
+               "Where --link leads to a run already, go on with that one, as it is, instead");
   options.check([this]() -> Result<void> {
+    if (resume_linked && !link)
+      return Error{ErrorCode::kInvalid, "--resume-linked is for --link", "", "name the link"};
     if (cluster.has_value() != bind.has_value())
       return Error{ErrorCode::kInvalid, "--cluster and --bind belong together", "",
                    "other hosts need the folder and the address"};
-    if (cluster || (min_nodes == 1 && !node_name)) return {};
-    return Error{ErrorCode::kInvalid, "--min-nodes and --node-name are for --cluster", "",
-                 "leave them out"};
+    const RunCommand none;
+    const bool alone = min_nodes == none.min_nodes && !nodes && !node_name && port == none.port &&
+                       !health_port && node_grace_s == none.node_grace_s;
+    if (cluster || alone) return {};
+    return Error{ErrorCode::kInvalid,
+                 "--min-nodes, --nodes, --node-name, --port, --health-port and --node-grace-s "
+                 "are for --cluster",
+                 "", "leave them out"};
   });
 }
 

@@ -11,6 +11,7 @@
 #include "actors/cli/verb.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/json.h"
+#include "runtime/node/agent_messages.h"
 
 namespace tandem::app {
 
@@ -35,11 +36,18 @@ struct RunCommand {
   std::optional<std::filesystem::path> resume;  // a run directory, or a run's id
   std::optional<std::int64_t> memory_bytes;  // offered by the node that it starts; see NodeCommand
   std::optional<RunBounds> bounds;           // no option sets them
-  // With a folder for the cluster, nodes of other hosts may join.
+  // With a folder for the cluster, nodes of other hosts may join; JoinableCluster has the rest.
   std::optional<std::filesystem::path> cluster;
   std::optional<std::string> bind, node_name;
-  std::int64_t min_nodes = 1;                 // with which the job begins
+  int port = 0;
+  std::optional<std::int64_t> health_port;
+  std::int64_t node_grace_s = node::kNodeGraceDefault / std::chrono::seconds(1);
+  std::int64_t min_nodes = 1;  // with which the job begins
+  // That will come; where they are more than `min_nodes`, it begins with the rollouts that fit.
+  std::optional<std::int64_t> nodes;
   std::optional<std::filesystem::path> link;  // becomes a link to the run
+  // The run to which `link` leads already goes on instead, as it is.
+  bool resume_linked = false;
 };
 
 // Said at the first Ctrl-C. `job` is null before it is accepted. A bounded run saves no checkpoint,

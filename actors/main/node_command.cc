@@ -6,14 +6,15 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <utility>
 
 #include "actors/cli/api_client.h"
+#include "actors/cli/arguments.h"
 #include "actors/cli/shared_options.h"
 #include "actors/main/background.h"
 #include "actors/main/controller_keeper.h"
@@ -53,6 +54,8 @@ constexpr Duration kLookForController = std::chrono::milliseconds(500);
 // How long a node waits for the controller of a cluster that it is to join: its host reads the data
 // of the job before.
 constexpr Duration kControllerWithin = std::chrono::hours(1);
+// The exit code for kEmptied, 128 + SIGTERM: an engine gives another host for it.
+constexpr int kEmptiedCode = 143;
 
 // The controller that a node dials: --controller with the keys of this state folder, else the
 // address in the controller's file. A Unix socket needs no keys.
@@ -128,6 +131,7 @@ struct Served {
     kLost,     // the controller cannot be reached, and takes this node for lost
     kNoLink,   // no link came about
     kFailed,   // the node cannot go on
+    kEmptied,  // as it was told, while the run that it has joined goes on
   };
   End end = End::kSignal;
   std::optional<Error> why = {};  // of kGoodbye where it was refused, and of kFailed
@@ -230,33 +234,35 @@ bool has_moved(const NodeCommand& command, const link::Dial& dialled) {
   return file && (command.joined ? file->control : file->control_socket) != to_string(dialled.to);
 }
 
-// Whether signals end a node. One that has joined the cluster of a `tandem run` hears of the end of
-// its host together with that command, whose job may have to save: SIGTERM ends it when its link is
-// closed. SIGINT ends it at once.
+// Whether signals end a node (NodeCommand::joins_run).
 class Told {
  public:
-  explicit Told(bool joined) : joined_(joined) {}
+  // `pass_on` is called for the first SIGTERM that does not end the node, which has a link then.
+  Told(bool joins_run, std::function<void()> pass_on)
+      : joins_run_(joins_run), pass_on_(std::move(pass_on)) {}
 
   bool ends(int signal, bool linked) {
-    if (signal == SIGTERM && joined_ && linked && !std::exchange(told_, true))
-      log::info("event=told_to_end consequence=\"it ends with the run that it has joined\"");
-    if (signal != 0 && !(joined_ && signal == SIGTERM)) return true;
-    told_ = told_ || signal == SIGTERM;
-    return told_ && !linked;
+    if (signal == 0) return told_ && !linked;
+    if (!joins_run_ || signal != SIGTERM || !linked) return true;
+    if (!std::exchange(told_, true)) {
+      log::info("event=told_to_end consequence=\"its actors move to other nodes\"");
+      pass_on_();
+    }
+    return false;
   }
 
  private:
-  const bool joined_;
+  const bool joins_run_;
+  const std::function<void()> pass_on_;
   bool told_ = false;
 };
 
 // Looks at the link, and while there is none at the controller, until the node's life ends.
 Served watch(Guarded<LinkState>& state, const NodeCommand& command, const link::Dial& controller,
-             Duties& duties, Absence& absence, TurnWatch& turns) {
+             Told told, Duties& duties, Absence& absence, TurnWatch& turns) {
   const Time give_up =
       steady_now() + (controller.to.is_local() ? kLocalLinkPatience : kRemoteLinkPatience);
   std::uint64_t losses = 0;
-  Told told(command.joined.has_value());
   for (;;) {
     duties.pulse.beat();
     turns.end_if_hung("node");
@@ -278,11 +284,43 @@ Served watch(Guarded<LinkState>& state, const NodeCommand& command, const link::
   }
 }
 
+// The link is down. Returns how the node's life ends with it, if it does.
+std::optional<Served> note_loss(Guarded<LinkState>& state, link::Down::Reason reason,
+                                bool same_host) {
+  const AfterLink then = after(reason, same_host);
+  if (then == AfterLink::kStop)
+    log::info("event=controller_left reason={}", link::name(reason));
+  else
+    log::warn(
+        "event=controller_lost reason={} consequence=\"{}\"", link::name(reason),
+        then == AfterLink::kKeep ? "the ranks work on, and it is looked for" : "the ranks end");
+  state.with([](LinkState& s) {
+    s.up = false;
+    ++s.losses;
+  });
+  if (then == AfterLink::kEnd) return Served{Served::End::kLost};
+  if (then == AfterLink::kStop) return Served{Served::End::kGoodbye};
+  return std::nullopt;
+}
+
+using EndLife = std::function<void(Served)>;
+
+// Adds what follows where the agent is refused, or has no rank any more.
+void add_ends(node::AgentConfig& config, const EndLife& end) {
+  config.on_refused = [end, node = config.node.node](const node::NodeRefused& refused) {
+    end({Served::End::kGoodbye, node_refused(node, refused)});
+  };
+  config.on_empty = [end] {
+    log::info("event=node_empty consequence=\"it ends, as it was told\"");
+    end({Served::End::kEmptied});
+  };
+}
+
 // Serves controllers until the node's life ends.
 Served serve(node::AgentConfig config, const NodeCommand& command, const link::Dial& controller,
              Duties& duties, Absence& absence) {
   Guarded<LinkState> state;
-  const auto end = [&](Served how) {
+  const EndLife end = [&](Served how) {
     state.with([&](LinkState& s) {
       if (!s.served) s.served = std::move(how);
     });
@@ -299,9 +337,7 @@ Served serve(node::AgentConfig config, const NodeCommand& command, const link::D
   const link::ParcelSender to_controller = [&](std::string frame) {
     return link_pointer->send(std::move(frame));
   };
-  config.on_refused = [&](const node::NodeRefused& refused) {
-    end({Served::End::kGoodbye, node_refused(config.node.node, refused)});
-  };
+  add_ends(config, end);
   actor::Ref<node::Agent::Inbox> agent;  // set with the first link
   link::LinkCallbacks callbacks;
   callbacks.on_parcel = [&](const ActorId&, std::string& frame) {
@@ -309,12 +345,7 @@ Served serve(node::AgentConfig config, const NodeCommand& command, const link::D
   };
   // The agent introduces its node with each link.
   callbacks.on_up = [&](const ActorId&, const link::Hello& hello) {
-    const bool first = state.with([&](LinkState& s) {
-      s.up = true;
-      s.grace = rank::alone_max(hello);
-      return !std::exchange(s.was_up, true);
-    });
-    if (first) {
+    if (!state.with([](const LinkState& s) { return s.was_up; })) {
       agent = system.spawn<node::Agent>("agent", [&] {
         return std::make_unique<node::Agent>(
             config, processes,
@@ -322,6 +353,11 @@ Served serve(node::AgentConfig config, const NodeCommand& command, const link::D
       });
       directory.expose(node::kAgentPort, actor::narrow<node::AgentInbox>(agent));
     }
+    // The main thread uses the agent from here on.
+    state.with([&](LinkState& s) {
+      s.up = s.was_up = true;
+      s.grace = rank::alone_max(hello);
+    });
     if (agent.tell(node::LinkCameUp{rank::alone_max(hello)}) != actor::Delivery::kAccepted)
       end({Served::End::kLost});  // its mailbox is full: nothing else makes it introduce the node
   };
@@ -330,19 +366,7 @@ Served serve(node::AgentConfig config, const NodeCommand& command, const link::D
                                  : "controller_heard_again");
   };
   callbacks.on_down = [&](const ActorId&, const link::Down& down) {
-    const AfterLink then = after(down.reason, controller.to.is_local());
-    if (then == AfterLink::kStop)
-      log::info("event=controller_left reason={}", link::name(down.reason));
-    else
-      log::warn(
-          "event=controller_lost reason={} consequence=\"{}\"", link::name(down.reason),
-          then == AfterLink::kKeep ? "the ranks work on, and it is looked for" : "the ranks end");
-    state.with([](LinkState& s) {
-      s.up = false;
-      ++s.losses;
-    });
-    if (then == AfterLink::kEnd) end({Served::End::kLost});
-    if (then == AfterLink::kStop) end({Served::End::kGoodbye});
+    if (const auto ended = note_loss(state, down.reason, controller.to.is_local())) end(*ended);
   };
   link::LinkClient link(io, controller,
                         {.name = messages::node_peer(config.node.node, getpid()),
@@ -351,7 +375,12 @@ Served serve(node::AgentConfig config, const NodeCommand& command, const link::D
                         {}, callbacks);
   link_pointer = &link;
   link.start();
-  Served served = watch(state, command, controller, duties, absence, threads.watch);
+  Told told(command.joins_run(), [&] {
+    if (agent.tell(node::HostEnds{}) != actor::Delivery::kAccepted)
+      end({Served::End::kLost});  // its mailbox is full
+  });
+  Served served =
+      watch(state, command, controller, std::move(told), duties, absence, threads.watch);
   duties.pulse.rest();
   link.close(std::chrono::milliseconds(200));
   threads.executor.stop();
@@ -411,6 +440,11 @@ void remove_after_owner(const ClusterFolder& cluster) {
   std::filesystem::remove_all(cluster.path, ignored);
 }
 
+Error none_came(const std::string& where) {
+  return {ErrorCode::kTimedOut, "no controller has come up there", where,
+          "does the `tandem run --cluster` run, and is this its address or folder?"};
+}
+
 // The lives of the node, one after the other. Returns the exit code.
 int live_on(const NodeCommand& command, const cli::Console& console, bool verbose, Duties& duties) {
   const ClusterFolder cluster = command.cluster();
@@ -429,13 +463,18 @@ int live_on(const NodeCommand& command, const cli::Console& console, bool verbos
     file.emplace(*std::move(written));
   }
   Absence absence(command, keeper ? &*keeper : nullptr, duties.signals);
-  for (;;) {
+  for (const Time late = steady_now() + kControllerWithin;;) {
     const auto served = live(command, duties, absence);
-    if (!served && !absence.was_up()) return console.complain(served.error());
+    if ((!served || served->end == Served::End::kNoLink) && !absence.was_up()) {
+      const bool awaited = command.join && steady_now() < late;
+      if (!served && !awaited) return console.complain(served.error());
+      if (command.join && !awaited) return console.complain(none_came(*command.controller));
+    }
     std::optional<Served> end;
     if (served && served->end != Served::End::kLost && served->end != Served::End::kNoLink)
       end = *served;
     if (!end) end = absence.look();
+    if (end && end->end == Served::End::kEmptied) return kEmptiedCode;
     if (end) return end->why ? console.complain(*end->why) : 0;
     if (!served && duties.signals.wait_for(kLookForController) != 0) return 0;
   }
@@ -450,8 +489,7 @@ Result<bool> await_controller(const std::filesystem::path& joined, node::Signals
     if (at && !at->is_local()) return true;
     if (signals.wait_for(kLookForController) != 0) return false;
   }
-  return Error{ErrorCode::kTimedOut, "no controller has come up there", joined.string(),
-               "does the host of `tandem run --cluster` write the same folder?"};
+  return none_came(joined.string());
 }
 
 int run_node(const NodeCommand& command, const cli::Console& console, bool verbose,
@@ -459,7 +497,7 @@ int run_node(const NodeCommand& command, const cli::Console& console, bool verbo
   // A node says no word: `up` hears only the end of its socket.
   const auto words = node::DaemonWords::inherited();
   const ClusterFolder cluster = command.cluster();
-  tell_ranks_of_owner(cluster, command.joined || cluster.is_joinable());
+  tell_ranks_of_owner(cluster, command.joins_run() || cluster.is_joinable());
   Duties duties{.signals = node::Signals(cluster.choose_end_signals()), .pulse = std::move(pulse)};
   init_logging("node/" + command.name.value_or(node::hostname()), log_level(verbose, cluster));
   duties.log = node::OwnLog::inherited();
@@ -474,15 +512,6 @@ int run_node(const NodeCommand& command, const cli::Console& console, bool verbo
   const int code = live_on(command, console, verbose, duties);
   remove_after_owner(cluster);
   return code;
-}
-
-// Characters of a host's name or an IPv4 address; whether it exists is not asked. Returns what is
-// wrong with the text, or an empty text.
-std::string not_a_host(const std::string& text) {
-  const auto plain = [](unsigned char c) { return std::isalnum(c) != 0 || c == '.' || c == '-'; };
-  const bool is_host = !text.empty() && std::isalnum(static_cast<unsigned char>(text[0])) != 0 &&
-                       std::ranges::all_of(text, plain);
-  return is_host ? "" : "`" + text + "` is neither an IPv4 address nor a host's name";
 }
 
 }  // namespace
@@ -531,7 +560,7 @@ void NodeCommand::options(cli::Options& options) {
   options
       .add("--advertise", advertise, "How other hosts reach --bind, where they use another address")
       .value("ADDRESS")
-      .refuse_by(not_a_host);
+      .refuse_by(cli::not_a_host);
   options.add("--cpus", cpus, "CPUs it offers; else those this process may use")
       .value("N")
       .between(0.01, 65536.0);
@@ -545,10 +574,15 @@ void NodeCommand::options(cli::Options& options) {
            "hosts see")
       .value("DIR");
   add_of_run(options, of_run);
+  options.flag("--join", join,
+               "The controller is that of a `tandem run --cluster`: wait for it, and end with it");
   options.check([this]() -> Result<void> {
-    if (joined && (controller || keep_controller))
+    if (joined && (controller || keep_controller || join))
       return Error{ErrorCode::kInvalid, "--cluster says where the controller is", "",
-                   "leave --controller and --keep-controller out"};
+                   "leave --controller, --join and --keep-controller out"};
+    if (join && !controller)
+      return Error{ErrorCode::kInvalid, "--join is for --controller", "",
+                   "name the address, or the folder with --cluster"};
     if (!keep_controller || !controller) return {};
     return Error{ErrorCode::kInvalid, "--keep-controller is for the controller of TANDEM_HOME", "",
                  "leave --controller out"};

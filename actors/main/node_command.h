@@ -1,10 +1,10 @@
-// `tandem node`: the agent of this machine. It runs until SIGINT or SIGTERM (one with --cluster:
-// until SIGINT, or until both SIGTERM and the end of its link), until its controller ends or
-// refuses it, or until a controller that was lost has not come back within its grace
-// (`--node-grace-s` of the controller). While a controller is away that has died or hangs, or the
-// network is cut, the agent keeps its ranks and dials. When the network was cut for the whole
-// grace, the controller at its other end places the actors elsewhere: the ranks end before, and the
-// node dials as a new incarnation for as long once more, at least for five minutes.
+// `tandem node`: the agent of this machine. It runs until SIGINT or SIGTERM (one that has joined
+// the cluster of a `tandem run`: see joins_run()), until its controller ends or refuses it, or
+// until a controller that was lost has not come back within its grace (`--node-grace-s` of the
+// controller). While a controller is away that has died or hangs, or the network is cut, the agent
+// keeps its ranks and dials. When the network was cut for the whole grace, the controller at its
+// other end places the actors elsewhere: the ranks end before, and the node dials as a new
+// incarnation for as long once more, at least for five minutes.
 //
 // With --keep-controller, by which `tandem up` starts its node, it also starts the controller of
 // the state folder again when that has died or hangs (controller_keeper.h), and the controller
@@ -39,7 +39,14 @@ struct NodeCommand {
   // The folder of such a cluster on another host, in which its controller says where it listens.
   std::optional<std::filesystem::path> joined;
 
+  // The controller at `controller` is that of such a cluster.
+  bool join = false;
+
   ClusterFolder cluster() const;
+  // Whoever gave the hosts of a `tandem run` ends them all at once, or one of them alone. SIGTERM
+  // tells the controller that this host is to end, whose actors it moves; the node ends when it has
+  // no rank any more, or no link. SIGINT ends it at once.
+  bool joins_run() const { return joined || join; }
 };
 
 // The words after `tandem` that start this node.

@@ -86,7 +86,7 @@ Result<OwnedFolder> make_folder(const fs::path& clusters) {
 
 // The folder that other hosts know, which must be new: nodes would dial what an earlier controller
 // has left there.
-Result<OwnedFolder> make_folder_for_others(const fs::path& path) {
+Result<OwnedFolder> make_folder_for_others(const fs::path& path, bool grows) {
   std::error_code failure;
   if (path.has_parent_path()) fs::create_directories(path.parent_path(), failure);
   if (!failure && !fs::create_directory(path, failure) && !failure)
@@ -99,7 +99,9 @@ Result<OwnedFolder> make_folder_for_others(const fs::path& path) {
     return error;
   };
   if (const auto made = make_private_directory(path); !made) return without_folder(made.error());
-  if (const auto marked = write_file_atomic(folder.joinable_mark(), ""); !marked)
+  if (const auto marked =
+          write_file_atomic(folder.joinable_mark(), grows ? ClusterFolder::kGrows : "");
+      !marked)
     return without_folder(marked.error());
   auto owner = FileLock::take(folder.owner_lock(), "the folder " + path.string(), "");
   if (!owner) return without_folder(owner.error());
@@ -119,8 +121,9 @@ Result<std::unique_ptr<RunCluster>> RunCluster::start(RunClusterOptions options,
       return error;
     }
   remove_left_folders(clusters);
+  const auto& shared = options.joinable;
   auto owned =
-      options.joinable ? make_folder_for_others(options.joinable->folder) : make_folder(clusters);
+      shared ? make_folder_for_others(shared->folder, shared->grows) : make_folder(clusters);
   if (!owned) return owned.error();
   const ClusterFolder folder = owned->folder;
   std::unique_ptr<RunCluster> cluster(new RunCluster(folder, std::move(owned->owner)));
@@ -128,7 +131,12 @@ Result<std::unique_ptr<RunCluster>> RunCluster::start(RunClusterOptions options,
   cluster->verbose_ = options.verbose;
   cluster->joinable_ = options.joinable;
   ControllerCommand command{.listen = {.port = 0}, .of_run = folder.path};
-  if (options.joinable) command.listen.bind = options.joinable->bind;
+  if (shared) {
+    command.listen.bind = shared->bind;
+    command.listen.port = shared->port;
+    command.listen.health_port = shared->health_port;
+    command.listen.node_grace_s = shared->node_grace_s;
+  }
   auto started = node::fork_daemon("the controller", [&] {
     // It is no second `tandem run`, for people and for pkill.
     node::show_command_line(std::array<std::string, 2>{"tandem", "controller"});
@@ -190,7 +198,7 @@ void RunCluster::end(node::Signals& signals) {
     process->signal(joinable_ ? SIGINT : SIGTERM);
     const Time late = steady_now() + kEndTimeout;
     while (!process->wait_until(std::min(late, steady_now() + kHearSignal)) && steady_now() < late)
-      if (signals.wait_for(Duration::zero()) != 0) return end_by_force();
+      if (is_force(signals.wait_for(Duration::zero()))) return end_by_force();
   }
   end_by_force();
 }

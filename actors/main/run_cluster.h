@@ -12,6 +12,7 @@
 // Used by one thread.
 #pragma once
 
+#include <csignal>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -24,6 +25,7 @@
 #include "actors/main/background.h"
 #include "actors/main/controller_process.h"
 #include "runtime/base/file.h"
+#include "runtime/node/agent_messages.h"
 #include "runtime/node/daemon.h"
 #include "runtime/node/signals.h"
 
@@ -34,6 +36,11 @@ struct JoinableCluster {
   std::filesystem::path folder;          // where its state is, and where those nodes find it
   std::string bind;                      // the address of this host that they reach
   std::optional<std::string> node_name;  // of the node on this host; default: the host's name
+  bool grows = false;                    // ClusterFolder::grows
+  // As in cli::ListenOptions.
+  int port = 0;
+  std::optional<std::int64_t> health_port;
+  std::int64_t node_grace_s = node::kNodeGraceDefault / std::chrono::seconds(1);
 };
 
 struct RunClusterOptions {
@@ -59,6 +66,9 @@ class RunCluster {
   Result<std::optional<int>> wait_for_node(node::Signals& signals);
   Result<cli::ApiAddress> address() const { return cli::address_in(folder_.path); }
   const ClusterFolder& folder() const { return folder_; }
+  // Whether a signal that is not the first ends all at once. An engine that gave the hosts may send
+  // SIGTERM again and again.
+  bool is_force(int signal) const { return signal != 0 && !(joinable_ && signal == SIGTERM); }
   // Whether the controller runs, or somebody is there who starts it again.
   bool may_come_back() const;
 

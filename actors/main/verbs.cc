@@ -8,9 +8,11 @@
 #include "actors/main/cluster.h"
 #include "actors/main/doctor_command.h"
 #include "actors/main/import_command.h"
+#include "actors/main/kube_command.h"
 #include "actors/main/local_run.h"
 #include "actors/main/model_commands.h"
 #include "actors/main/node_command.h"
+#include "actors/main/ray_command.h"
 #include "actors/main/replay_command.h"
 #include "actors/main/score_command.h"
 #include "actors/main/simulate_command.h"
@@ -44,7 +46,8 @@ struct Row {
 };
 constexpr Row kRows[] = {
     {make_computing<RunCommand>, "submit"},         {cli::make_verb<ImportCommand>, "wait"},
-    {cli::make_verb<SlurmCommand>, "wait"},         {make_computing<ReplayCommand>, "scale"},
+    {cli::make_verb<SlurmCommand>, "wait"},         {cli::make_verb<KubeCommand>, "wait"},
+    {cli::make_verb<RayCommand>, "wait"},           {make_computing<ReplayCommand>, "scale"},
     {make_computing<UpCommand>, "status"},          {cli::make_verb<DownCommand>, "status"},
     {cli::make_verb<ControllerCommand>, "explain"}, {make_computing<NodeCommand>, "explain"},
     {make_computing<GenerateCommand>, "explain"},   {make_computing<EvalCommand>, "explain"},

@@ -114,6 +114,7 @@ void Agent::introduce() {
   for (const auto& [id, rank] : ranks_) up.ranks.push_back({id, rank.pid});
   up.ended.assign(ended_.begin(), ended_.end());
   up.newest_order = newest_order_;
+  up.leaving = leaving_;
   if (controller_.tell(std::move(up)) != actor::Delivery::kAccepted)
     log::warn("event=node_up_not_sent node={}", config_.node.node);
 }
@@ -177,6 +178,17 @@ void Agent::handle(actor::Context& cx, LinkCameUp up) {
   find_ranks(cx);
 }
 
+void Agent::handle(actor::Context&, HostEnds) {
+  leaving_ = true;
+  introduce();
+  end_if_empty();
+}
+
+void Agent::end_if_empty() {
+  const bool all_known = !config_.kept || adopted_;
+  if (leaving_ && all_known && ranks_.empty() && config_.on_empty) config_.on_empty();
+}
+
 void Agent::note_end(const RankId& id, const ExitStatus& status) {
   ranks_.erase(id);
   if (config_.kept) config_.kept->remove(id);
@@ -199,6 +211,7 @@ void Agent::exited(const RankId& id, const ExitStatus& status) {
   note_end(id, status);
   if (controller_.tell(RankExited(ended_.back())) != actor::Delivery::kAccepted)
     log::warn("event=exit_report_lost actor={}", id.actor);
+  end_if_empty();
 }
 
 // A report that does not arrive is no loss: the next one has the newer figures. The timer ends with

@@ -11,6 +11,8 @@
 //
 //   AG-3  An agent that is given KeptRanks adopts the ranks of the agent before it, which has died,
 //         before it introduces itself, and tells of those that have ended meanwhile.
+//   AG-4  An agent that was told HostEnds says so in each introduction (NodeUp::leaving), and calls
+//         on_empty as soon as it has no rank.
 //
 // The rank processes end with the ProcessHost (PH-2), and not with the link to a controller. Where
 // the agent's process dies, those of an agent without KeptRanks end with it, and the others work on
@@ -49,6 +51,7 @@ struct AgentConfig {
   Duration alone_max = kNodeGraceDefault;
   // AG-2. May be empty only where no other agent can have this node's name: else CHECKed.
   std::function<void(const NodeRefused&)> on_refused = {};
+  std::function<void()> on_empty = {};  // AG-4; on the actor's thread
 };
 
 // The arguments of a rank behind SpawnRank::arguments: controller, bind, advertise, the pid of this
@@ -69,9 +72,13 @@ struct LinkCameUp {
   Duration alone_max = kNodeGraceDefault;
 };
 
+// To the agent from its own process, after a LinkCameUp: whoever gave the host takes it back.
+struct HostEnds {};
+
 class Agent {
  public:
-  using Inbox = std::variant<SpawnRank, StopRankProcess, NodeRefused, IntroduceNode, LinkCameUp>;
+  using Inbox =
+      std::variant<SpawnRank, StopRankProcess, NodeRefused, IntroduceNode, LinkCameUp, HostEnds>;
 
   // Introduces itself with LinkCameUp. `host` and AgentConfig::kept must outlive the agent.
   Agent(AgentConfig config, ProcessHost& host, actor::Ref<AgentEvents> controller);
@@ -80,10 +87,12 @@ class Agent {
   void handle(actor::Context& cx, NodeRefused refused);
   void handle(actor::Context& cx, IntroduceNode ask);
   void handle(actor::Context& cx, LinkCameUp up);
+  void handle(actor::Context& cx, HostEnds ends);
 
  private:
   // Tells the controller what the node offers and which ranks it has.
   void introduce();
+  void end_if_empty();  // AG-4
   // A rank process that has started and whose end has not been reported.
   struct Running {
     ProcessId process;
@@ -111,6 +120,7 @@ class Agent {
   int introductions_ = 0;               // NodeUps that were sent
   bool adopted_ = false;                // AG-3
   std::uint64_t adoptions_failed_ = 0;
+  bool leaving_ = false;  // AG-4
 };
 
 static_assert(actor::Actor<Agent>);

@@ -125,8 +125,8 @@ inline constexpr std::int32_t kNcclSharesGpusSince = 23003;
 inline constexpr std::size_t kNcclTextMax = 4096;  // bytes of path, and of absent
 
 // An agent's introduction: a node's name, what the node offers, and the ranks that it holds. Sent
-// when the agent starts, whenever it has a link again, when it is asked, and after a NodeRefused.
-// The figures are those of the agent's start.
+// when the agent starts, whenever it has a link again, when it is asked, when its host is to end,
+// and after a NodeRefused. The figures are those of the agent's start.
 struct NodeUp {
   std::string node;
   Incarnation incarnation;        // the agent's incarnation
@@ -144,9 +144,11 @@ struct NodeUp {
   // not told of those behind it: the controller, or the link, was gone by then. Nothing: it was
   // told to start none; what the agent before it was told is not known.
   std::optional<RankId> newest_order;
+  // Whoever gave the host takes it back: its actors are to move to other nodes.
+  bool leaving = false;
 };
 TANDEM_WIRE(NodeUp, node, incarnation, cpus, memory_bytes, pid, gpus, gpus_unusable, gpus_absent,
-            nccl, ranks, ended, newest_order)
+            nccl, ranks, ended, newest_order, leaving)
 inline constexpr std::size_t kEndsTold = 256;
 
 // The process has started and its program is loaded.

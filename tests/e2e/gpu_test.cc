@@ -7,6 +7,7 @@
 
 #include "runtime/base/file.h"
 #include "tests/e2e/cluster_driver.h"
+#include "tests/e2e/slurm_cluster.h"
 
 namespace tandem::e2e {
 namespace {
@@ -59,6 +60,25 @@ TEST_F(OnAGpu, RolloutAndLearnerAgreeToTheBitAndTheRunRepeats) {
   EXPECT_EQ(again["weights_sha256"], first["weights_sha256"]);
   EXPECT_EQ(again["logprob_diff"]["max_at_staleness_0"], 0.0);
   home.expect_nothing_left();
+}
+
+// Slurm gives two of a node's three GPUs, and the agents offer no other.
+TEST_F(OnAGpu, OfANodeOfSlurmsTheGpusOfTheAllocationAreOffered) {
+  const auto cluster = SlurmCluster::make(home);
+  if (!cluster) GTEST_SKIP() << "no Slurm, or no network namespaces here";
+  ::setenv("FAKE_GPUS", "3", 1);
+  const Finished submitted = home.run(Words{"slurm", "submit"} + job() + held(home, kSteps - 1) +
+                                      Words{"--nodes", "2", "--gpus-per-node", "1"});
+  ASSERT_EQ(submitted.code, 0) << submitted.text();
+  const std::string id = submitted.out.substr(0, submitted.out.find('\n'));
+  const fs::path metrics = home.run_dir(kSmallId) / "metrics.jsonl";
+  ASSERT_TRUE(eventually([&] { return lines_of(metrics).size() >= kSteps - 1; }));
+  const json nodes = home.json({"slurm", "exec", id, "--", "get", "nodes"});
+  ASSERT_EQ(nodes.size(), 2u);
+  for (const json& node : nodes) EXPECT_EQ(node["gpus"].size(), 2u) << node;
+  let_go(home);
+  EXPECT_TRUE(eventually([&] { return cluster->idle(); }));
+  EXPECT_EQ(home.result_of(kSmallId)["state"], "Succeeded");
 }
 
 // The same promises in bf16, with a layer's activations computed twice.

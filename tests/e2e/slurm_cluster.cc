@@ -18,6 +18,7 @@ for program in slurmctld slurmd sbatch ip nsenter; do command -v $program >/dev/
 [ "$(id -u)" = 0 ] || exit 77
 on() { local host=$1; shift; nsenter --net="/run/netns/$mark-$host" "$@"; }
 mkdir -p "$w/state" "$w/log"
+mknod "$w/gpu0" c 1 3 && mknod "$w/gpu1" c 1 5 || exit 77
 ip netns add "$mark-hub" || exit 77
 ip -n "$mark-hub" link add br0 type bridge
 ip -n "$mark-hub" link set br0 up
@@ -34,7 +35,7 @@ for host in login n1 n2 n3; do
   ip -n "$mark-$host" link set e0 up
   mkdir -p "$w/spool-$host"
   [ "$host" = login ] || nodes="$nodes
-NodeName=$host NodeHostname=$name NodeAddr=10.72.0.$i CPUs=4 RealMemory=1000"
+NodeName=$host NodeHostname=$name NodeAddr=10.72.0.$i CPUs=4 RealMemory=1000 Gres=gpu:2"
 done
 cat > "$w/slurm.conf" <<CONF
 ClusterName=test
@@ -59,14 +60,19 @@ MpiDefault=none
 SwitchType=switch/none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
-SchedulerParameters=batch_sched_delay=0,sched_min_interval=100000
+SchedulerParameters=batch_sched_delay=0,sched_min_interval=100000,sched_interval=2,bf_interval=2
 SlurmdParameters=config_overrides
 ReturnToService=2
 SlurmdTimeout=10
 KillWait=20
+GresTypes=gpu
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
 $nodes
-PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP PriorityTier=1
+PartitionName=first Nodes=ALL MaxTime=INFINITE State=UP PriorityTier=2 PreemptMode=OFF
 CONF
+echo "NodeName=n[1-3] Name=gpu File=$w/gpu[0-1]" > "$w/gres.conf"
 on login slurmctld -f "$w/slurm.conf"
 for host in n1 n2 n3; do on "$host" slurmd -N "$host" -f "$w/slurm.conf"; done
 )sh";

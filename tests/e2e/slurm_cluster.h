@@ -1,6 +1,7 @@
 // A Slurm cluster on this machine: a real slurmctld and a real slurmd for each node, each in a
 // network namespace of its own with an address of its own. All see this machine's files, as hosts
-// with a shared file system do.
+// with a shared file system do. Each node has two GPUs, as far as Slurm knows. Jobs of the
+// partition `first` take the nodes of others.
 #pragma once
 
 #include <cstddef>

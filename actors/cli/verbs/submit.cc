@@ -37,19 +37,7 @@ struct Submit {
 
   void options(Options& options) {
     add_job_file(options, job, resume, sets);
-    options
-        .add("--sweep", sweeps,
-             "A run for each of these values of a key, all of one group; with several options one "
-             "for each combination. --set of several values means the same where the key is a "
-             "number, a truth value or one of some words")
-        .value("KEY=V1,V2,…")
-        .one_each();
-    options.check([this]() -> Result<void> {
-      given = with_sweeps_found({std::move(sets), std::move(sweeps)});
-      if (given.sweeps.empty() || !resume) return {};
-      return usage_error("a sweep (" + given.sweeps.front() + ") and --resume exclude each other",
-                         "a sweep makes new runs; each of them can be resumed");
-    });
+    add_sweep(options, sets, sweeps, resume, given);
     options.flag("--wait", wait, "Return when the job has ended, with its exit code");
     using enum OutputForm;
     add_output(options, output, {kTable, kJson, kYaml, kName});
@@ -57,8 +45,6 @@ struct Submit {
 
   static AnsweredBy answered_by() { return AnsweredBy::kController; }
   Result<void> carry_out(Client& client) const;
-  // The jobs to submit, all of them checked.
-  Result<std::vector<job::LoadedJob>> load(const std::optional<std::filesystem::path>& run) const;
   // Returns the answer to the submission, after it has been told.
   Result<json> submit_one(Client& client, const job::LoadedJob& loaded,
                           const std::optional<std::filesystem::path>& run) const;
@@ -92,23 +78,6 @@ void tell_of_large_data(const job::JobSpec& job, std::ostream& err) {
   if (bytes >= kDataBytesLarge)
     err << "note: the controller reads " << bytes / 1'000'000 << " MB of data before it answers"
         << std::endl;
-}
-
-Result<std::vector<job::LoadedJob>> Submit::load(
-    const std::optional<std::filesystem::path>& run) const {
-  const auto points = sweep_points(given.sweeps);
-  if (!points) return points.error();
-  const std::string time = sweep_time(unix_ms());
-  std::vector<job::LoadedJob> jobs;
-  for (const SweepPoint& point : *points) {
-    std::vector<std::string> all = given.sets;
-    all.insert(all.end(), point.begin(), point.end());
-    auto loaded = job::load_job_of(job, run, all);
-    if (!loaded) return loaded.error();
-    label_sweep_run(loaded->spec, point, time);
-    jobs.push_back(std::move(*loaded));
-  }
-  return jobs;
 }
 
 Result<json> Submit::submit_one(Client& client, const job::LoadedJob& loaded,
@@ -170,7 +139,7 @@ Result<void> Submit::carry_out(Client& client) const {
     if (!found) return found.error();
     run = std::move(*found);
   }
-  const auto jobs = load(run);
+  const auto jobs = load_sweep(job, run, given, sweep_time(unix_ms()));
   if (!jobs) return jobs.error();
   std::vector<json> answers;
   for (const job::LoadedJob& loaded : *jobs) {

@@ -50,6 +50,21 @@ TEST_F(HttpAuthTest, HA1WithoutTheTokenOnlyHealthIsAnswered) {
   EXPECT_EQ(status(request("GET", "/readyz")), 200);
 }
 
+TEST_F(HttpAuthTest, HA3ProbesAreAnsweredHealthAlone) {
+  const http::HttpHandler probed =
+      for_probes([](const HttpRequest&) { return HttpResponse{.body = "all"}; });
+  const auto answer = [&](HttpRequest asked, const std::string& host) {
+    asked.headers["host"] = host;  // a probe calls the pod by its address
+    return std::get<HttpResponse>(probed(asked));
+  };
+  for (const char* target : {"/healthz", "/readyz", "/readyz?verbose"})
+    EXPECT_EQ(answer(request("GET", target), "10.1.2.3:7430").body, "all") << target;
+  for (const char* target : {"/api/v1/jobs", "/metrics", "/", "/healthz/../metrics", "//healthz"})
+    EXPECT_EQ(answer(request("GET", target, bearer_), "127.0.0.1").status, 404) << target;
+  EXPECT_EQ(answer(request("POST", "/healthz", bearer_), "127.0.0.1").status, 404);
+  EXPECT_TRUE(answer(request("GET", "/x"), "a").headers.contains("content-security-policy"));
+}
+
 TEST_F(HttpAuthTest, ATokenThatIsAlmostRightIsWrong) {
   for (const char* value : {"Bearer the-toke", "Bearer the-tokenx", "Bearer ", "Bearer",
                             "the-token", "bearer the-token", "Basic the-token", ""})

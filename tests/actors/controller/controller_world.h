@@ -21,8 +21,8 @@ namespace tandem::controller {
 class World {
  public:
   // `restored`: what the controller before this one remembered.
-  explicit World(std::uint64_t seed = 1, const DurableState& restored = {})
-      : core(seed, restored), remembered(restored) {}
+  explicit World(std::uint64_t seed = 1, const DurableState& restored = {}, ClusterRules rules = {})
+      : core(seed, restored, rules), remembered(restored) {}
   // The controller that follows the one of `before`, which has died: the processes are still there.
   World(std::uint64_t seed, const World& before) : World(seed, before.remembered) {
     now = before.now;
@@ -63,15 +63,14 @@ class World {
   }
   // A node of the controller before, with what has become of its ranks.
   void node_back(const std::string& name, std::vector<node::RankExited> ended = {},
-                 std::optional<node::RankId> newest_order = {}) {
+                 std::optional<node::RankId> newest_order = {}, bool leaving = false) {
     const Node& known = nodes.at(name);
     const double cpus = static_cast<double>(known.total.cpu_milli) / 1000;
     node::NodeUp up{name, known.incarnation, cpus, known.total.memory_bytes, 1};
     for (const node::RankExited& end : ended) alive.erase(end.id);
     for (const auto& [id, on] : alive)
       if (on == name) up.ranks.push_back({id, 4711});
-    up.ended = std::move(ended);
-    up.newest_order = std::move(newest_order);
+    up.ended = std::move(ended), up.newest_order = std::move(newest_order), up.leaving = leaving;
     must(up);
   }
   // The machine is gone, with its agent and all processes.
@@ -84,6 +83,7 @@ class World {
     std::erase_if(alive, [&](const auto& rank) { return rank.second == name; });  // just started
     must(NodeDown{name, nodes.at(name).incarnation});
   }
+  void node_leaves(const std::string& name) { node_back(name, {}, {}, true); }
   // Another agent of the node, after one that died alone.
   void agent_back(const std::string& name, std::vector<node::RankExited> ended = {}) {
     nodes.at(name).incarnation = Incarnation{++node_lives};

@@ -110,6 +110,33 @@ TEST_F(TwoNodes, ADrainOfAJobThatEndsMovesNothing) {
   EXPECT_TRUE(world.alive.empty());
 }
 
+TEST_F(TwoNodes, AHostThatIsToEndIsDrainedAndTheNextOfItsNameIsUsed) {
+  world.node_leaves(home);
+  EXPECT_EQ(world.core.nodes().at(home).cordoned, "its host is to end");
+  EXPECT_EQ(count_told<messages::DrainActor>(world, job), 4u);
+  world.node_leaves(home);  // it says so in each introduction
+  EXPECT_EQ(count_told<messages::DrainActor>(world, job), 4u) << "once";
+  finish_drains();
+  EXPECT_EQ(alive_on(home), 0u);
+  EXPECT_EQ(alive_on(other), 4u);
+  world.must(NodeDown{home, world.nodes.at(home).incarnation});
+  World next(2, world);  // a later controller knows it as well
+  EXPECT_TRUE(next.remembered.cordoned().contains(home));
+  world.agent_back(home);
+  EXPECT_FALSE(world.core.nodes().at(home).cordoned);
+  EXPECT_FALSE(world.remembered.cordoned().contains(home));
+}
+
+TEST_F(TwoNodes, ACordonOfAPersonOutlivesAHostThatIsToEnd) {
+  world.must(CordonNode{home, "a fan is loud"});
+  world.node_leaves(home);
+  finish_drains();
+  EXPECT_EQ(alive_on(home), 0u);
+  world.must(NodeDown{home, world.nodes.at(home).incarnation});
+  world.agent_back(home);
+  EXPECT_EQ(world.core.nodes().at(home).cordoned, "a fan is loud");
+}
+
 TEST(Cordon, WhatFitsNowhereElseWaitsAndSaysWhy) {
   World world;
   world.node("a", 4);

@@ -40,8 +40,9 @@ enum class FaultKind : std::uint8_t {
   kDiskFull,
   kControllerZombie,
   kPayloadLoss,
+  kHostEnds,
 };
-inline constexpr std::size_t kFaultKinds = 23;
+inline constexpr std::size_t kFaultKinds = 24;
 
 struct Fault {
   enum class At : std::uint8_t { kTime, kEffect };

@@ -104,6 +104,17 @@ bool node_death(const Stricken& at, const Fault& fault) {
   return true;
 }
 
+// Whoever gave the host ends it in any case, and gives it again.
+bool host_ends(const Stricken& at, const Fault& fault) {
+  const auto hosts = hosts_with_agent(at);
+  const std::string* const host = chosen(hosts, fault);
+  if (!host || !at.cluster.node(*host)->leave()) return false;
+  later(at, lasts(fault), [&cluster = at.cluster, host = *host] { cluster.kill_node(host); });
+  later(at, lasts(fault) + Duration{1},
+        [&cluster = at.cluster, host = *host] { cluster.add_node(host, kNodeCpus); });
+  return true;
+}
+
 bool controller_death(const Stricken& at, const Fault& fault) {
   at.cluster.crash_controller(lasts(fault));
   return true;
@@ -282,6 +293,8 @@ constexpr std::array<FaultRow, kFaultKinds> kRows = {{
     {Kind::kPayloadLoss, "payload_loss",
      "SIGKILL to the controller, and another one, which finds a payload of the run damaged", 3'000,
      true, nullptr, payload_loss},
+    {Kind::kHostEnds, "host_ends", "a host is told to end, ends, and comes back", 30'000, false,
+     nullptr, host_ends},
 }};
 
 }  // namespace

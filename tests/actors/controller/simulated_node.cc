@@ -46,6 +46,10 @@ std::optional<Incarnation> SimulatedNode::kill_agent() {
   return ended->peer.incarnation;
 }
 
+bool SimulatedNode::leave() {
+  return agent_->actor && agent_->actor.tell(node::HostEnds{}) == Delivery::kAccepted;
+}
+
 std::function<void()> SimulatedNode::stop_agent() {
   agent_->executor.stop();
   world_.network.stop(agent_->peer);
@@ -82,6 +86,11 @@ void SimulatedNode::start_agent() {
       config.kept = &machine_->kept();
       // The name's former owner is known as lost before it has asked so often.
       config.on_refused = [](const node::NodeRefused&) { CHECK(false); };
+      config.on_empty = [this, weak] {
+        world_.executor.at(world_.executor.now(), [this, weak] {
+          if (agent_ && weak.lock() == agent_) kill_agent();
+        });
+      };
       agent->actor =
           agent->system->spawn<node::Agent>("agent", [config, host = &agent->host, controller] {
             return std::make_unique<node::Agent>(config, *host, controller);

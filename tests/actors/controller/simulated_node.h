@@ -35,6 +35,8 @@ class SimulatedNode {
   const SimulatedMachine& machine() const { return *machine_; }
   bool has_agent() const { return agent_ != nullptr; }
   void start_agent();  // nothing where there is one
+  // Its host is to end: it ends once it has no rank. False: it has had no link yet.
+  bool leave();
   // Returns the agent's incarnation; nothing where there was none.
   std::optional<Incarnation> kill_agent();
   // SIGSTOP; the call of the result is SIGCONT, and does nothing where that agent has ended.

@@ -293,7 +293,7 @@ link::LinkCallbacks SimulatedCluster::link_callbacks() {
 
 ControllerActions SimulatedCluster::actions() {
   ControllerActions actions;
-  actions.node_grace = conditions_.network.grace;
+  actions.rules = {.node_grace = conditions_.network.grace};
   actions.agent = [this](const std::string& node, Incarnation incarnation) {
     const auto found = agents_.find({node, incarnation});
     return found == agents_.end() ? actor::Ref<node::AgentInbox>() : found->second;

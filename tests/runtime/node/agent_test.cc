@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <condition_variable>
 #include <filesystem>
@@ -70,9 +71,11 @@ class AgentTest : public testing::Test {
     const auto controller = system_.spawn<Listener>(
         "controller", [this] { return std::make_unique<Listener>(heard_); });
     agent_ = system_.spawn<Agent>("agent", [this, controller] {
-      return std::make_unique<Agent>(
-          AgentConfig{.node = {.node = "here"}, .program = "/bin/sh", .usage_interval = 20ms},
-          host_, controller);
+      return std::make_unique<Agent>(AgentConfig{.node = {.node = "here"},
+                                                 .program = "/bin/sh",
+                                                 .usage_interval = 20ms,
+                                                 .on_empty = [this] { ++times_empty_; }},
+                                     host_, controller);
     });
     EXPECT_EQ(agent_.tell(LinkCameUp{}), actor::Delivery::kAccepted);
   }
@@ -91,6 +94,7 @@ class AgentTest : public testing::Test {
 
   std::filesystem::path directory_;
   Listener::Heard heard_;
+  std::atomic<int> times_empty_ = 0;
   PosixProcessHost host_;
   actor::ThreadedExecutor executor_{2, 1};
   actor::System system_{executor_, nullptr};
@@ -184,6 +188,21 @@ TEST(Agent, ARankThatMayLiveIsWatchedBeforeAnIntroduction) {  // AG-3
   EXPECT_EQ(heard[0].ranks[0].id.actor, "job/lives");
   ASSERT_EQ(heard[0].ended.size(), 1u);
   EXPECT_EQ(heard[0].ended[0].id.actor, "job/ended");
+}
+
+TEST_F(AgentTest, OneWhoseHostIsToEndSaysSoAndIsEmptyAfterItsLastRank) {  // AG-4
+  const RankId rank{"job/rollout/0", {1}, 0};
+  spawn(rank, "exec sleep 1000");
+  EXPECT_FALSE(std::get<NodeUp>(heard_.wait(2)[0]).leaving);
+  EXPECT_EQ(agent_.tell(HostEnds{}), actor::Delivery::kAccepted);
+  EXPECT_TRUE(std::get<NodeUp>(heard_.wait(3)[2]).leaving);
+  EXPECT_EQ(times_empty_, 0);
+  EXPECT_EQ(agent_.tell(LinkCameUp{}), actor::Delivery::kAccepted);
+  EXPECT_TRUE(std::get<NodeUp>(heard_.wait(4)[3]).leaving) << "the next controller hears it too";
+  stop(rank);
+  heard_.wait(5);
+  executor_.stop();
+  EXPECT_EQ(times_empty_, 1);
 }
 
 TEST(Agent, ARefusedOneAsksAgainAndThenGivesUp) {  // AG-2

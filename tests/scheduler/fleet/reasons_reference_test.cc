@@ -44,8 +44,8 @@ std::set<std::string> reason_names(std::index_sequence<I...>) {
 TEST(ReasonsReference, HasEachReasonOfJobsAndActors) {
   auto names = reason_names(std::make_index_sequence<std::variant_size_v<Reason>>());
   // What the API says instead of a job's reason, and of a node's.
-  names.insert(
-      {"CrashLoop", "DiskFull", "FilterKeepsGroups", "RewardFails", "Cordoned", "GpuCordoned"});
+  names.insert({"CrashLoop", "DiskFull", "FilterKeepsGroups", "RewardFails", "Cordoned",
+                "GpuCordoned", "HostEnds"});
   EXPECT_EQ(documented("Reasons of jobs, actors and nodes"), names);
 }
 
