@@ -417,6 +417,7 @@ std::pair<std::string, std::string> reason_of_node(const controller::NodeRecord&
     return {scheduler::reason_name(lost), scheduler::message(lost, now)};
   }
   if (!node.up) return {"NodeLost", scheduler::message(scheduler::NodeLost{node.name}, now)};
+  if (node.leaving) return {"HostEnds", "takes no new actors: its host is to end"};
   if (node.cordoned) return {"Cordoned", "takes no new actors: " + *node.cordoned};
   std::string gpus;
   for (std::size_t i = 0; i < node.gpus.size(); ++i)

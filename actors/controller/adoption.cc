@@ -187,7 +187,7 @@ bool was_not_ordered(const node::NodeUp& up, const node::RankId& rank) {
 }
 
 bool may_start_there(const NodeRecord& node, const RankRecord& rank) {
-  return !node.cordoned && std::ranges::all_of(rank.gpus, [&](std::int32_t index) {
+  return !node.cordoned && !node.leaving && std::ranges::all_of(rank.gpus, [&](std::int32_t index) {
     const GpuRecord& gpu = node.gpus.at(static_cast<std::size_t>(index));
     return !gpu.gone && !gpu.cordoned;
   });

@@ -7,6 +7,7 @@
 #include "actors/controller/cordon_mark.h"
 #include "actors/controller/nodes.h"
 #include "actors/controller/queue.h"
+#include "actors/controller/room.h"
 #include "actors/controller/stopping.h"
 
 namespace tandem::controller {
@@ -14,9 +15,6 @@ namespace tandem::controller {
 using scheduler::ActorState;
 
 namespace {
-
-// Why a node is cordoned whose host is to end.
-constexpr const char* kHostEnds = "its host is to end";
 
 Error no_node(const std::string& name) {
   return {ErrorCode::kNotFound, "there is no node " + name, "", "`tandem get nodes` lists them"};
@@ -73,14 +71,12 @@ Result<void> take(Turn& turn, const CordonNode& cordon) {
 void heed_leaving(Turn& turn, const node::NodeUp& up) {
   NodeRecord& node = turn.state.nodes.at(up.node);
   if (node.incarnation != up.incarnation) return;  // it was refused
-  const bool known = std::exchange(node.leaving, up.leaving);
-  if (!up.leaving) {
-    if (node.cordoned == kHostEnds) unmark_cordoned(turn, node.name, node);
-    return;
-  }
-  // A person's cordon stays, also when the node is back.
-  if (!node.cordoned) mark_cordoned(turn, node.name, node, kHostEnds);
-  if (!known) empty_node(turn, node);
+  if (std::exchange(node.leaving, up.leaving) == up.leaving) return;
+  renew_room(turn.state, node);
+  turn.note_change();
+  if (!up.leaving) return;
+  turn.announce(node, "its host is to end", messages::EventLevel::kWarning);
+  empty_node(turn, node);
 }
 
 Result<void> take(Turn& turn, const UncordonNode& uncordon) {

@@ -13,8 +13,8 @@ namespace tandem::controller {
 Result<void> take(Turn& turn, const CordonNode& cordon);
 Result<void> take(Turn& turn, const UncordonNode& uncordon);  // what has moved away stays away
 
-// The node's agent has introduced itself, and is taken. One whose host is to end is drained. That
-// cordon goes with the agent: the next one of this name is of a host that was given again.
+// The node's agent has introduced itself, and is taken. One whose host is to end is drained, and
+// takes no actor. The next agent of its name is of a host that was given again.
 void heed_leaving(Turn& turn, const node::NodeUp& up);
 
 }  // namespace tandem::controller

@@ -44,7 +44,7 @@ struct NodeRecord {
   std::int64_t pid = 0;
   bool up = false;       // its agent is heard
   bool silent = false;   // its agent has a link and is not heard
-  bool leaving = false;  // its agent has said so (NodeUp)
+  bool leaving = false;  // its agent has said so (NodeUp), and it takes no new actor
   bool awaited = false;  // it was up under the controller before this one, and may come back
   Time since{};          // the last change of `up`
   // Its agent has died or is silent, and ranks of it may work on: they are waited for until then.

@@ -34,7 +34,7 @@ scheduler::NodeCapacity capacity_of(const NodeRecord& node) {
                                .nccl = {.version = nccl_version_of(node),
                                         .shares_gpus = node.nccl.shares_gpus,
                                         .absent = node.nccl.absent},
-                               .cordoned = node.cordoned.has_value()};
+                               .cordoned = node.cordoned || node.leaving};
   room.free.gpu_milli = 0;
   for (std::size_t i = 0; i < node.gpus.size(); ++i) {
     const GpuRecord& gpu = node.gpus[i];

@@ -66,7 +66,7 @@ fi
 exit $code
 )sh";
 
-// What each job of an array has of its own.
+// The settings in which the jobs of an array differ.
 std::string sweep_text(const std::vector<std::vector<std::string>>& sweep) {
   std::string text = "case $SLURM_ARRAY_TASK_ID in\n";
   for (std::size_t i = 0; i < sweep.size(); ++i) {

@@ -24,8 +24,10 @@ void add_launch_hosts(cli::Options& options, LaunchHosts& hosts, const std::stri
       .value("N")
       .between(std::int64_t{1}, kNodesMax);
   options
-      .add("--min-nodes", hosts.min,
-           "With how many the job begins, and the rollouts that fit; else with all")
+      .add(
+          "--min-nodes", hosts.min,
+          "With how many the job begins: they have to have room for all of it but its rollouts, of "
+          "which it begins with those that fit; else with all")
       .value("N")
       .between(std::int64_t{1}, kNodesMax);
   options.add("--gpus-per-node", hosts.gpus, "GPUs of each " + one)

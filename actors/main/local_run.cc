@@ -47,7 +47,8 @@ namespace {
 
 constexpr Duration kRedrawEvery = std::chrono::milliseconds(200);
 constexpr Duration kPeekEvery = std::chrono::milliseconds(40);  // whether the job is over
-constexpr Duration kNodesWithin = std::chrono::minutes(10);
+// A cluster may have to make its machines first.
+constexpr Duration kNodesWithin = std::chrono::hours(1);
 constexpr Duration kLookForNodes = std::chrono::milliseconds(500);
 constexpr Duration kNodesAnswer = std::chrono::seconds(2);  // signals are not heard meanwhile
 constexpr Duration kBoundedEnd = std::chrono::seconds(30);  // for a job at its bounds to end

@@ -21,6 +21,7 @@
 #include "actors/main/node_keeper.h"
 #include "actors/main/node_watch.h"
 #include "actors/main/this_node.h"
+#include "actors/main/told.h"
 #include "actors/main/turn_watch.h"
 #include "actors/messages/roles.h"
 #include "actors/messages/wire_build.h"
@@ -131,7 +132,7 @@ struct Served {
     kLost,     // the controller cannot be reached, and takes this node for lost
     kNoLink,   // no link came about
     kFailed,   // the node cannot go on
-    kEmptied,  // as it was told, while the run that it has joined goes on
+    kEmptied,  // by SIGTERM, while the run that it has joined goes on
   };
   End end = End::kSignal;
   std::optional<Error> why = {};  // of kGoodbye where it was refused, and of kFailed
@@ -234,29 +235,6 @@ bool has_moved(const NodeCommand& command, const link::Dial& dialled) {
   return file && (command.joined ? file->control : file->control_socket) != to_string(dialled.to);
 }
 
-// Whether signals end a node (NodeCommand::joins_run).
-class Told {
- public:
-  // `pass_on` is called for the first SIGTERM that does not end the node, which has a link then.
-  Told(bool joins_run, std::function<void()> pass_on)
-      : joins_run_(joins_run), pass_on_(std::move(pass_on)) {}
-
-  bool ends(int signal, bool linked) {
-    if (signal == 0) return told_ && !linked;
-    if (!joins_run_ || signal != SIGTERM || !linked) return true;
-    if (!std::exchange(told_, true)) {
-      log::info("event=told_to_end consequence=\"its actors move to other nodes\"");
-      pass_on_();
-    }
-    return false;
-  }
-
- private:
-  const bool joins_run_;
-  const std::function<void()> pass_on_;
-  bool told_ = false;
-};
-
 // Looks at the link, and while there is none at the controller, until the node's life ends.
 Served watch(Guarded<LinkState>& state, const NodeCommand& command, const link::Dial& controller,
              Told told, Duties& duties, Absence& absence, TurnWatch& turns) {
@@ -269,11 +247,12 @@ Served watch(Guarded<LinkState>& state, const NodeCommand& command, const link::
     const int signal = duties.signals.wait_for(kLookAtLink);
     duties.log.look();
     const LinkState now = state.with([](const LinkState& s) { return s; });
-    if (told.ends(signal, now.up)) return {Served::End::kSignal};
     // A node that has ended its ranks has no haste.
     if (std::exchange(losses, now.losses) != now.losses)
       absence.begins(now.served ? std::max(now.grace, node::kNodeGraceDefault) : now.grace);
     if (now.served) return *now.served;
+    if (const auto end = told.end(signal, now.up); end != Told::End::kNo)
+      return {end == Told::End::kGiven ? Served::End::kEmptied : Served::End::kSignal};
     if (now.up && !absence.controller_ended()) continue;
     if (!now.was_up) {
       if (steady_now() >= give_up) return {Served::End::kNoLink};
@@ -375,10 +354,8 @@ Served serve(node::AgentConfig config, const NodeCommand& command, const link::D
                         {}, callbacks);
   link_pointer = &link;
   link.start();
-  Told told(command.joins_run(), [&] {
-    if (agent.tell(node::HostEnds{}) != actor::Delivery::kAccepted)
-      end({Served::End::kLost});  // its mailbox is full
-  });
+  Told told(command.joins_run(),
+            [&] { return agent.tell(node::HostEnds{}) == actor::Delivery::kAccepted; });
   Served served =
       watch(state, command, controller, std::move(told), duties, absence, threads.watch);
   duties.pulse.rest();
@@ -440,6 +417,11 @@ void remove_after_owner(const ClusterFolder& cluster) {
   std::filesystem::remove_all(cluster.path, ignored);
 }
 
+// Of a node that a signal has ended before its run was over, if it has one.
+int code_of(const NodeCommand& command, int signal) {
+  return command.joins_run() && signal == SIGTERM ? kEmptiedCode : 0;
+}
+
 Error none_came(const std::string& where) {
   return {ErrorCode::kTimedOut, "no controller has come up there", where,
           "does the `tandem run --cluster` run, and is this its address or folder?"};
@@ -466,28 +448,32 @@ int live_on(const NodeCommand& command, const cli::Console& console, bool verbos
   for (const Time late = steady_now() + kControllerWithin;;) {
     const auto served = live(command, duties, absence);
     if ((!served || served->end == Served::End::kNoLink) && !absence.was_up()) {
-      const bool awaited = command.join && steady_now() < late;
+      const bool may_come = served || served.error().code == ErrorCode::kUnreachable;
+      const bool awaited = command.join && may_come && steady_now() < late;
       if (!served && !awaited) return console.complain(served.error());
-      if (command.join && !awaited) return console.complain(none_came(*command.controller));
+      if (served && command.join && !awaited)
+        return console.complain(none_came(*command.controller));
     }
     std::optional<Served> end;
     if (served && served->end != Served::End::kLost && served->end != Served::End::kNoLink)
       end = *served;
     if (!end) end = absence.look();
-    if (end && end->end == Served::End::kEmptied) return kEmptiedCode;
+    if (end && end->end == Served::End::kEmptied) return code_of(command, SIGTERM);
     if (end) return end->why ? console.complain(*end->why) : 0;
-    if (!served && duties.signals.wait_for(kLookForController) != 0) return 0;
+    if (served) continue;
+    if (const int signal = duties.signals.wait_for(kLookForController); signal != 0)
+      return code_of(command, signal);
   }
 }
 
-// Waits until the controller of the folder `joined` has written where it listens. False where a
-// signal comes first.
-Result<bool> await_controller(const std::filesystem::path& joined, node::Signals& signals) {
+// Waits until the controller of the folder `joined` has written where it listens. Returns the
+// signal that came first, else 0.
+Result<int> await_controller(const std::filesystem::path& joined, node::Signals& signals) {
   for (const Time late = steady_now() + kControllerWithin; steady_now() < late;) {
     const auto file = read_controller_file(joined);
     const auto at = link::parse_endpoint(file ? file->control : "");
-    if (at && !at->is_local()) return true;
-    if (signals.wait_for(kLookForController) != 0) return false;
+    if (at && !at->is_local()) return 0;
+    if (const int signal = signals.wait_for(kLookForController); signal != 0) return signal;
   }
   return none_came(joined.string());
 }
@@ -505,9 +491,9 @@ int run_node(const NodeCommand& command, const cli::Console& console, bool verbo
   if (cluster.of_run)
     owner.emplace(node::Owner(cluster.owner_lock()), [&duties] { duties.signals.raise(); });
   if (command.joined) {
-    const auto found = await_controller(*command.joined, duties.signals);
-    if (!found) return console.complain(found.error());
-    if (!*found) return 0;
+    const auto signal = await_controller(*command.joined, duties.signals);
+    if (!signal) return console.complain(signal.error());
+    if (*signal != 0) return code_of(command, *signal);
   }
   const int code = live_on(command, console, verbose, duties);
   remove_after_owner(cluster);

@@ -45,7 +45,7 @@ struct NodeCommand {
   ClusterFolder cluster() const;
   // Whoever gave the hosts of a `tandem run` ends them all at once, or one of them alone. SIGTERM
   // tells the controller that this host is to end, whose actors it moves; the node ends when it has
-  // no rank any more, or no link. SIGINT ends it at once.
+  // no rank any more, or no link, with 143 unless the run is over. SIGINT ends it at once.
   bool joins_run() const { return joined || join; }
 };
 

@@ -32,7 +32,8 @@ std::string not_an_option(const std::string& text) {
                                 : "`" + text + "` does not begin with --, as in --constraint=a100";
 }
 
-// What a run of a sweep has of its own: its point, and the labels by which it is found.
+// The settings of one run of a sweep: its values of the swept keys, and the labels by which it is
+// found.
 std::vector<std::string> sets_of(const cli::SweepPoint& point, const job::JobSpec& job) {
   std::vector<std::string> sets = point;
   sets.push_back("tracking.group=" + dump_json(job.tracking.group.value_or("")));

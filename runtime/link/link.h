@@ -174,7 +174,8 @@ class LinkServer {
   std::optional<PeerStatus> status(const ActorId& peer) const;
   LinkCounters counters() const;
   // Sends for at most `flush_within` until the peers have taken all accepted frames, says good-bye,
-  // closes. False: the time ran out first. Callbacks may still come during that time; the closing
+  // waits up to half a second for the peers' own, unless `flush_within` is zero, and closes. False:
+  // the time ran out first. Callbacks may still come during that time; the closing
   // itself causes no on_down. Frames of a callback that is running are still accepted. The IoThread
   // must not call it (CHECKed); only the first call does anything.
   bool close(Duration flush_within);

@@ -334,7 +334,7 @@ void LinkServer::State::begin_close(Duration flush_within) {
 void LinkServer::State::say_bye(bool flushed) {
   all_written = flushed;
   {
-    // The last frame of another thread is written before the good-bye, or not at all.
+    // A frame of another thread that is written behind the good-bye is dropped by the client.
     const std::lock_guard order(traffic.writing);
     if (!abandoned)
       for (const auto& [route, peer] : routes) reply(route, PacketKind::kBye, {});

@@ -120,6 +120,16 @@ TEST_F(JoinedRun, ANodeThatComesLaterIsUsedAndOneThatIsToEndIsEmptiedFirst_AG4) 
   EXPECT_EQ(again.wait().code, 130);
 }
 
+// An engine gives another host for one that has ended so, and none for one that has ended with 0.
+TEST_F(JoinedRun, ANodeThatIsToldToEndBeforeItHasALinkSaysThatItsRunIsNotOver) {
+  Process far = start_far();
+  far.signal(SIGTERM);
+  EXPECT_EQ(far.wait().code, 143);
+  const Home stranger;  // without keys, for which no wait is of use
+  const Finished refused = stranger.run({"node", "--controller", "127.0.0.1:1", "--join"});
+  EXPECT_EQ(refused.code, 4) << refused.text();
+}
+
 TEST_F(JoinedRun, WhatDoesNotBelongTogetherIsRefused) {
   const auto expect_said = [&](const Words& words, const std::string& part) {
     const Finished refused = first_.run(words);

@@ -169,7 +169,7 @@ class World {
           << "CC-1: " << id.actor;
     EXPECT_TRUE(alive.emplace(spawn.id, spawn.node).second);
     const NodeRecord& node = core.nodes().at(spawn.node);
-    EXPECT_FALSE(node.cordoned) << "PL-5: " << spawn.id.actor;
+    EXPECT_FALSE(node.cordoned || node.leaving) << "PL-5: " << spawn.id.actor;
     for (const std::string& uuid : spawn.gpus) {
       const auto gpu = std::ranges::find_if(
           node.gpus, [&](const GpuRecord& record) { return record.device.uuid == uuid; });

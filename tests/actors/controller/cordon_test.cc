@@ -112,7 +112,7 @@ TEST_F(TwoNodes, ADrainOfAJobThatEndsMovesNothing) {
 
 TEST_F(TwoNodes, AHostThatIsToEndIsDrainedAndTheNextOfItsNameIsUsed) {
   world.node_leaves(home);
-  EXPECT_EQ(world.core.nodes().at(home).cordoned, "its host is to end");
+  EXPECT_TRUE(world.core.nodes().at(home).leaving);
   EXPECT_EQ(count_told<messages::DrainActor>(world, job), 4u);
   world.node_leaves(home);  // it says so in each introduction
   EXPECT_EQ(count_told<messages::DrainActor>(world, job), 4u) << "once";
@@ -120,11 +120,10 @@ TEST_F(TwoNodes, AHostThatIsToEndIsDrainedAndTheNextOfItsNameIsUsed) {
   EXPECT_EQ(alive_on(home), 0u);
   EXPECT_EQ(alive_on(other), 4u);
   world.must(NodeDown{home, world.nodes.at(home).incarnation});
-  World next(2, world);  // a later controller knows it as well
-  EXPECT_TRUE(next.remembered.cordoned().contains(home));
   world.agent_back(home);
-  EXPECT_FALSE(world.core.nodes().at(home).cordoned);
-  EXPECT_FALSE(world.remembered.cordoned().contains(home));
+  const std::string next = world.submit(shape_of(1, 2));
+  EXPECT_EQ(world.state(next), JobState::kStarting);
+  EXPECT_EQ(alive_on(home), 4u) << "there is room on it again";
 }
 
 TEST_F(TwoNodes, ACordonOfAPersonOutlivesAHostThatIsToEnd) {
