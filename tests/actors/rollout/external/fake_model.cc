@@ -28,6 +28,9 @@ struct FakeModel::State {
   mutable std::mutex mutex;
   std::condition_variable changed;
   bool paused = false, computing = false, ends = false;
+  // How many more completions become whole before the model waits for an update.
+  std::optional<std::ptrdiff_t> until_wait;
+  bool waits() const { return until_wait && *until_wait <= 0 && !open.empty(); }
   std::vector<std::byte> arena;
   std::vector<std::string> labels{"default"};                    // of version i
   std::map<std::string, std::unique_ptr<NativeEngine>> engines;  // by how they sample
@@ -83,6 +86,7 @@ void FakeModel::State::answer(messages::GroupPayload payload) {
   }
   const Done done = std::move(found->second.done);
   open.erase(found);
+  if (until_wait) *until_wait -= std::ssize(completions);
   done(std::move(completions));
 }
 
@@ -90,7 +94,7 @@ void FakeModel::State::run() {
   std::unique_lock lock(mutex);
   const auto ready = [this] {
     if (ends) return true;
-    if (paused) return false;
+    if (paused || waits()) return false;
     return std::ranges::any_of(engines, [](const auto& one) { return one.second->can_step(); });
   };
   for (;;) {
@@ -189,11 +193,20 @@ bool FakeModel::paused() const {
   return state_->paused;
 }
 
-void FakeModel::update(std::span<const std::byte> arena, std::string label) {
+void FakeModel::wait_for_update(std::ptrdiff_t completions) {
   const std::lock_guard lock(state_->mutex);
-  state_->arena.assign(arena.begin(), arena.end());
-  state_->labels.push_back(std::move(label));
-  for (auto& [key, engine] : state_->engines) state_->install(*engine);
+  state_->until_wait = completions;
+}
+
+void FakeModel::update(std::span<const std::byte> arena, std::string label) {
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->arena.assign(arena.begin(), arena.end());
+    state_->labels.push_back(std::move(label));
+    for (auto& [key, engine] : state_->engines) state_->install(*engine);
+    if (!state_->open.empty()) state_->until_wait.reset();
+  }
+  state_->changed.notify_all();
 }
 
 TokenCounts FakeModel::tokens() const {

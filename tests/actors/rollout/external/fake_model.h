@@ -50,6 +50,8 @@ class FakeModel {
   void pause();  // returns when nothing computes; what runs is kept
   void resume();
   bool paused() const;
+  // Computes nothing from where so many completions are whole, and others are open, to an update.
+  void wait_for_update(std::ptrdiff_t completions);
   // Between two steps: everything that runs goes on by these weights. `arena` has the layout of
   // info().manifest and is copied.
   void update(std::span<const std::byte> arena, std::string label);

@@ -47,6 +47,7 @@ class Faults {
   explicit Faults(const FakeOptions& options);
   bool now(const std::string& name);  // whether this fault happens
   bool is(const std::string& name) const { return name_ == name; }
+  int at() const { return left_; }  // --fault-at, before the fault has happened
 
  private:
   const std::string name_, once_;

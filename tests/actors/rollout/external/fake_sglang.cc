@@ -16,6 +16,7 @@
 //   die-in-update   the process ends in the middle of an update
 //   stall-update    an update is never answered
 //   late-answers    all answers wait (LateAnswers in fake_server.h)
+//   wait-for-update what runs waits for an update once --fault-at completions are whole
 //   no-pause        a pause is answered with 500
 //   stale-update    an update is answered as done, and the weights stay as they are
 //   wrong-update    … and the weights are others
@@ -93,7 +94,9 @@ class FakeSglang {
       : options_(options),
         faults_(options),
         model_(std::move(info), std::stol(options_.value("--max-running-requests", "256"))),
-        manifest_(model::published_manifest(model_.info().config)) {}
+        manifest_(model::published_manifest(model_.info().config)) {
+    if (faults_.is("wait-for-update")) model_.wait_for_update(faults_.at());
+  }
 
   HttpAnswer handle(const HttpRequest& request) {
     const std::string route = request.target.substr(0, request.target.find('?'));

@@ -7,7 +7,8 @@ usage: fake_trtllm.py FAKE_VLLM (arguments of tandem_trtllm) [--max-num-seqs N] 
 
 The modules `torch` and `tensorrt_llm` are made here, as far as that server uses them, and refuse what the real ones
 would. Behind them is the process FAKE_VLLM with its model: a completion is asked for in pieces of a few tokens, since
-AsyncLLM streams, and weights go to it by disk. Faults are FAKE_VLLM's; where they end it the engine has ended.
+AsyncLLM streams, and weights go to it by disk. Faults are FAKE_VLLM's; where they end it the engine has ended. With
+wait-for-update what runs waits for an update once --fault-at completions are whole.
 """
 import asyncio
 import ctypes
@@ -179,6 +180,8 @@ class RequestOutput:
                 said.finish_reason, self.held = self.held, None
                 yield self
                 return
+            if WAIT["after"] == 0:
+                await self.aborted.wait()  # by the pause of an update
             piece = asyncio.ensure_future(self.engine.piece(
                 self.tokens + said.token_ids, self.params.for_piece(len(said.token_ids))))
             end = asyncio.ensure_future(self.aborted.wait())
@@ -186,6 +189,7 @@ class RequestOutput:
             end.cancel()
             if self.aborted.is_set():
                 piece.cancel()
+                WAIT["after"] = None
                 said.finish_reason = "cancelled"
                 said.logprobs = said.logprobs[:-1]  # one that is ended may lack some
             else:
@@ -197,12 +201,15 @@ class RequestOutput:
                     said.finish_reason = choice["finish_reason"]
                 elif len(said.token_ids) >= self.params.given["max_tokens"]:
                     said.finish_reason = "length"
+                if WAIT["after"] and said.finish_reason is not None:
+                    WAIT["after"] -= 1
                 if LATE and said.finish_reason is not None:
                     said.finish_reason, self.held = None, said.finish_reason
             yield self
 
 
 FIGURES = {"asked": 0, "more": None}
+WAIT = {"after": None}  # wait-for-update: so many completions become whole before what runs waits for an update
 
 
 async def figures_asked():
@@ -351,7 +358,9 @@ for word in words:
     else:
         rest.append(word)
 LATE = FAKE_ARGUMENTS.get("--fault") == "late-answers"
-if LATE:
+if FAKE_ARGUMENTS.get("--fault") == "wait-for-update":
+    WAIT["after"] = int(FAKE_ARGUMENTS["--fault-at"])
+if LATE or WAIT["after"]:
     del FAKE_ARGUMENTS["--fault"]
 if FAKE_ARGUMENTS.get("--fault") == "at-start":
     sys.exit("RuntimeError: not enough memory")

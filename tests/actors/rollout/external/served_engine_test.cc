@@ -63,8 +63,10 @@ TEST_P(EngineConformance, CompletionsOfAGroupDifferAndFollowFromItsSeed) {
 }
 
 TEST_P(EngineConformance, AnUpdateGoesIntoWhatRuns_EN3_EV2) {
-  // The server runs six sequences at a time, so that others run when the first group is whole.
-  Served served(GetParam(), {GetParam().max_num_seqs, "6"});
+  // The server runs six sequences at a time, so that others run when the first group is whole. A
+  // fake waits for the update when so many completions are whole that one of the five groups is.
+  Served served(GetParam(),
+                {GetParam().max_num_seqs, "6", "--fault", "wait-for-update", "--fault-at", "16"});
   bool mixed = false;
   for (int version = 1; version < kVersions && !mixed; ++version) {
     served.payloads.clear();
