@@ -223,6 +223,8 @@ void add_rates(PrometheusText& text, const ExchangeReports& reports) {
           kGap, &scheduler::FleetGap::rollouts_matched);
   figures({"tandem_install_pause_seconds", "gauge", "Mean pause of one install of weights."},
           kRates, &scheduler::FleetRates::install_seconds);
+  figures({"tandem_install_bytes", "gauge", "Mean bytes that a rollout fetched for one install."},
+          kRates, &scheduler::FleetRates::install_bytes);
   figures({"tandem_install_pause_fraction", "gauge", "Share of the rollouts' time in installs."},
           kRates, &exchange::install_fraction);
   figures({"tandem_prefix_cache_hit_ratio", "gauge", "Share of looked-up prompt tokens found."},

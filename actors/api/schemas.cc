@@ -128,6 +128,7 @@ Schema fleet_rates_schema() {
                           {"prompt_token_s", number(), "Added by each token of a prompt."}}),
                   "What a decode step takes."},
                  {"install_seconds", number(), "The mean pause of one install."},
+                 {"install_bytes", number(), "The mean of what was fetched for one."},
                  {"fetch_seconds", number(), "From a version's announcement to its install."},
                  {"score_seconds", number(), "From a group's reward lease to its scores."},
                  {"turnaround_seconds", number(), "From a commit to a batch that was ready."},

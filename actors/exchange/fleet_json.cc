@@ -63,6 +63,7 @@ json rates_json(const scheduler::FleetRates& rates) {
             {"sequence_s", rates.engine.sequence_s},
             {"prompt_token_s", rates.engine.prompt_token_s}}},
           {"install_seconds", rates.install_seconds},
+          {"install_bytes", rates.install_bytes},
           {"fetch_seconds", rates.fetch_seconds},
           {"score_seconds", rates.score_seconds},
           {"turnaround_seconds", rates.turnaround_seconds},
@@ -92,6 +93,7 @@ void add_metrics(json& line, const scheduler::FleetRates& rates) {
   line["tandem/recent/trainer_idle_fraction"] = rates.trainer_idle_fraction;
   line["tandem/recent/tokens_generated_per_trained"] = rates.generated_per_trained;
   line["tandem/install_pause_s"] = rates.install_seconds;
+  line["tandem/install_bytes"] = rates.install_bytes;
   if (rates.prefix_hit_ratio) line["tandem/prefix_hit_ratio"] = *rates.prefix_hit_ratio;
   const json waits = waits_json(rates.waits);
   for (const auto& [wait, seconds] : waits.items()) line["tandem/recent/wait_s/" + wait] = seconds;

@@ -26,6 +26,7 @@ void each_sum(RolloutSums& one, const RolloutSums& other, const auto& change) {
   change(one.observed_seconds, other.observed_seconds);
   change(one.pause_seconds, other.pause_seconds);
   change(one.installs, other.installs);
+  change(one.install_bytes, other.install_bytes);
   change(one.steps, other.steps);
 }
 
@@ -84,11 +85,12 @@ void FleetWindow::worked(const std::string& rollout, const messages::RolloutStat
                    .steps = steps});
 }
 
-void FleetWindow::installed(const std::string& rollout, double pause_seconds) {
+void FleetWindow::installed(const std::string& rollout, double pause_seconds, std::uint64_t bytes) {
   if (pause_seconds <= 0) return;
   Place& place = place_of(rollout);
   place.up = true;
-  add(place.sums, {.pause_seconds = pause_seconds, .installs = 1});
+  add(place.sums,
+      {.pause_seconds = pause_seconds, .installs = 1, .install_bytes = static_cast<double>(bytes)});
 }
 
 void FleetWindow::ended(const std::string& rollout, RolloutEnd end) {
@@ -242,6 +244,7 @@ std::optional<scheduler::FleetRates> FleetWindow::rates(std::int64_t steps) cons
   rates.score_seconds = mean(FleetDelay::kScore);
   rates.turnaround_seconds = mean(FleetDelay::kTurnaround);
   rates.install_seconds = ratio(all.pause_seconds, static_cast<double>(all.installs));
+  rates.install_bytes = ratio(all.install_bytes, static_cast<double>(all.installs));
   if (all.prefix_queries > 0)
     rates.prefix_hit_ratio =
         share(static_cast<double>(all.prefix_hits), static_cast<double>(all.prefix_queries));

@@ -47,6 +47,7 @@ struct RolloutSums {
   double observed_seconds = 0;  // that the reports cover
   double pause_seconds = 0;     // decoding paused for installs
   std::int64_t installs = 0;    // that paused it
+  double install_bytes = 0;     // fetched for them
   FitSums steps;                // of its engine, as RolloutStats has them
   bool operator==(const RolloutSums&) const = default;
 };
@@ -86,7 +87,7 @@ class FleetWindow {
   // incarnation that comes up has told zeros.
   void worked(const std::string& rollout, const messages::RolloutStats& before,
               const messages::RolloutStats& now, Duration time);
-  void installed(const std::string& rollout, double pause_seconds);
+  void installed(const std::string& rollout, double pause_seconds, std::uint64_t bytes);
   void ended(const std::string& rollout, RolloutEnd end);
   // A rollout has come up, or it drains and will not return. One that comes up under the name of
   // one that has died or returns is no change of the fleet.

@@ -124,7 +124,8 @@ void take(Turn& turn, const messages::RolloutBack& back) {
       meet(turn, messages::Role::kRollout, back.from, back.capacity, "RolloutBack");
   if (!worker) return;
   if (back.installed && back.installed != worker->installed) {
-    take(turn, messages::Installed{back.from, *back.installed, 0, back.checksum});
+    take(turn, messages::Installed{
+                   .from = back.from, .version = *back.installed, .checksum = back.checksum});
     if (!turn.facts.workers.find(back.from)) return;  // it has installed other weights
   }
   // Of newer versions it may have been told by the exchange before, and it is told once more.

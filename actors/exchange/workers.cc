@@ -139,7 +139,7 @@ void take(Turn& turn, const messages::Installed& installed) {
       std::isfinite(installed.seconds) ? std::clamp(installed.seconds, 0.0, kPauseMost_s) : 0;
   if (pause_s > 0) turn.record(InstallPaused{installed.from, installed.version, pause_s});
   turn.record(VersionInstalled{installed.from, installed.version});
-  turn.seen.fleet.installed(installed.from.name, pause_s);
+  turn.seen.fleet.installed(installed.from.name, pause_s, installed.bytes);
   WorkerSeen& seen = turn.seen.workers.by_actor[installed.from.name];
   seen.worked = turn.now;
   seen.begin_part(turn.now);

@@ -132,7 +132,10 @@ bool RolloutModel::pause_to_install(actor::Context& cx) {
     updating_.reset();
     const PolicyVersion version = queue_.finish_update();
     if (config_.recompute_kv) prefill_s_ += config_.costs.prompt_token_s * context_tokens();
-    send(messages::Installed{config_.self, version, pause, checksum_of(version)});
+    send(messages::Installed{.from = config_.self,
+                             .version = version,
+                             .seconds = pause,
+                             .checksum = checksum_of(version)});
     advance(then);
   });
   return true;

@@ -395,6 +395,11 @@ const Key kKeys[] = {
          "`cuda_ipc`: from the learner's GPU memory, where it and all rollouts share one GPU. "
          "`nccl`: broadcast from the learner's GPU to all rollouts' at once; a rollout that joins "
          "late or misses a version fetches it as with `auto`."},
+    {.path = "weight_broadcast.delta",
+     .field = [](J& j) { return slot(j.weight_broadcast.delta); },
+     .description = "Whether a rollout that fetches a version over TCP and has an earlier one gets "
+                    "what has changed since, exactly. `auto`: where that is less than half of the "
+                    "version, as with bf16 and small steps; `always`: whatever its size."},
     {.path = "weight_broadcast.timeout_s",
      .field = [](J& j) { return slot(j.weight_broadcast.timeout_s); },
      .description = "A version of the weights that makes no progress for so long, on its way to a "

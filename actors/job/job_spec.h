@@ -145,6 +145,7 @@ struct AsyncSpec {
 // How a version of the weights reaches the rollouts.
 struct WeightBroadcastSpec {
   BroadcastType type = BroadcastType::kAuto;
+  BroadcastDelta delta = BroadcastDelta::kAuto;
   double timeout_s = 30;               // seconds without progress of one version
   std::int64_t bucket_megabytes = 16;  // MiB under way at a time
 };

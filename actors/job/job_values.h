@@ -91,6 +91,7 @@ using rollout::KvOnUpdate;
 using rollout::Truncation;
 using rollout::WeightTransfer;
 using AdvEstimator = learner::AdvantageEstimator;
+using BroadcastDelta = weights::DeltaUse;
 using BroadcastType = weights::WeightsType;
 using LossAggMode = learner::LossAggregation;
 using LossMode = kernels::LossMode;

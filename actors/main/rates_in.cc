@@ -26,6 +26,7 @@ std::optional<scheduler::FleetRates> rates_in(const json& value) {
   read(value, "completions_per_step", rates.completions_per_step);
   read(value, "generated_per_trained", rates.generated_per_trained);
   read(value, "install_seconds", rates.install_seconds);
+  read(value, "install_bytes", rates.install_bytes);
   read(value, "fetch_seconds", rates.fetch_seconds);
   read(value, "score_seconds", rates.score_seconds);
   read(value, "turnaround_seconds", rates.turnaround_seconds);

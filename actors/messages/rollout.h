@@ -152,12 +152,13 @@ TANDEM_WIRE(RolloutBack, from, capacity, installed, checksum, held)
 struct Installed {
   ActorId from;
   PolicyVersion version;
-  double seconds = 0;  // for which decoding paused
+  double seconds = 0;       // for which decoding paused
+  std::uint64_t bytes = 0;  // that it fetched for it; 0: it read the version where it lay
   // checksum64 of the installed weights. Where it differs from the learner's checksum, the exchange
   // gives the rollout no more work and trains on none of its tokens (EX-7).
   std::uint64_t checksum = 0;
 };
-TANDEM_WIRE(Installed, from, version, seconds, checksum)
+TANDEM_WIRE(Installed, from, version, seconds, bytes, checksum)
 
 // The bytes of a version that is offered are not those that were published. The rollout installs
 // none of them, says so again as long as that lasts, and asks for the version anew meanwhile.

@@ -293,15 +293,16 @@ void RolloutActor::installed(actor::Context& cx, Duration pause) {
   if (in_place_) weights_->cancel();
   in_place_ = false;
   const double paused = seconds(pause);
-  if (log::worth_a_line(++totals_.installs))
-    log::info("event=installed actor={} version={} seconds={:.3f} installs={}", config_.self.name,
-              updating_->value, paused, totals_.installs);
   const auto copied = weights_->installed();
   CHECK(copied && copied->version == *updating_);
+  if (log::worth_a_line(++totals_.installs))
+    log::info("event=installed actor={} version={} seconds={:.3f} bytes={} installs={}",
+              config_.self.name, updating_->value, paused, copied->bytes, totals_.installs);
   // Installed is sent before the next step, and the outbox keeps the order (RO-1).
   outbox_.send(cx, messages::Installed{.from = config_.self,
                                        .version = *updating_,
                                        .seconds = paused,
+                                       .bytes = copied->bytes,
                                        .checksum = copied->checksum});
   updating_.reset();
   failed_update_.reset();

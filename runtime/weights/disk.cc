@@ -428,7 +428,9 @@ Result<UpdateProgress> DiskSubscriber::progress(std::uint64_t bytes_max) {
   const UpdateProgress progress = copy_->progress();
   if (step && progress.complete) step = finish();
   if (step && progress.complete) {
-    installed_ = Installed{.version = copy_->version(), .checksum = copy_->checksum()};
+    installed_ = Installed{.version = copy_->version(),
+                           .checksum = copy_->checksum(),
+                           .bytes = copy_->in_place() ? 0 : progress.bytes_total};
   }
   if (!step || (progress.complete && !copy_->in_place())) cancel();
   if (!step) return step.error();

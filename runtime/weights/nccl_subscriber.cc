@@ -228,7 +228,7 @@ Result<void> NcclSubscriber::begin(PolicyVersion version, std::span<std::byte> b
   buffer_ = buffer;
   version_ = version;
   if (const auto checksum = checksum_by_broadcast(version)) {
-    coming_ = Installed{.version = version, .checksum = *checksum};
+    coming_ = Installed{.version = version, .checksum = *checksum, .bytes = buffer.size()};
     return {};
   }
   return begin_fetch();

@@ -30,8 +30,8 @@ SharedPins::Pin* SharedPins::pin_of(std::size_t slot) {
   return found == pins_.end() ? nullptr : &*found;
 }
 
-std::optional<std::size_t> SharedPins::acquire(const SlotOffer& wanted) {
-  const std::vector<SlotOffer> there = offers();
+std::optional<std::size_t> SharedPins::acquire(const WeightOffer& wanted) {
+  const std::vector<WeightOffer> there = offers();
   if (std::ranges::find(there, wanted) == there.end()) return std::nullopt;
   // A slot that an entry has pinned already needs no second entry.
   for (Pin& pin : pins_) {
@@ -61,7 +61,7 @@ void SharedPins::release(std::size_t slot) {
   pin->reader.unpin();
 }
 
-SlotOffer SharedPins::content(std::size_t pinned) const {
+WeightOffer SharedPins::content(std::size_t pinned) const {
   const SegmentSlot& slot = segment_->header().slot[pinned];
   return {.version = {slot.version.load()}, .checksum = slot.checksum.load()};
 }
@@ -72,8 +72,8 @@ bool SharedPins::offered(std::size_t slot) const {
   return segment_->header().slot[slot].offered == 1;
 }
 
-std::vector<SlotOffer> SharedPins::offers() const {
-  std::vector<SlotOffer> all;
+std::vector<WeightOffer> SharedPins::offers() const {
+  std::vector<WeightOffer> all;
   for (std::size_t i = 0; i < pins_.size(); ++i) {
     const bool pinned = std::ranges::find(pins_, std::optional(i), &Pin::slot) != pins_.end();
     if (pinned && offered(i)) all.push_back(content(i));

@@ -26,7 +26,7 @@ class SharedPins {
 
   // Pins the slot that holds exactly this version, with this checksum, and returns its index; none
   // if no slot offers it. Each acquire() needs a release() of its own.
-  std::optional<std::size_t> acquire(const SlotOffer& wanted);
+  std::optional<std::size_t> acquire(const WeightOffer& wanted);
   void release(std::size_t slot);
 
   // Both may be called only for a pinned slot. A version that was forgotten stays readable, but is
@@ -35,7 +35,7 @@ class SharedPins {
   std::span<const std::byte> bytes(std::size_t slot) const { return segment_->slot_bytes(slot); }
 
   // The versions that the segment offers at present.
-  std::vector<SlotOffer> offers() const;
+  std::vector<WeightOffer> offers() const;
   std::uint64_t publisher_life() const { return segment_->header().publisher_life; }
 
  private:
@@ -50,7 +50,7 @@ class SharedPins {
   SharedPins(std::unique_ptr<ShmSegment> segment, std::vector<Pin> pins)
       : segment_(std::move(segment)), pins_(std::move(pins)) {}
   Pin* pin_of(std::size_t slot);
-  SlotOffer content(std::size_t pinned) const;
+  WeightOffer content(std::size_t pinned) const;
 
   std::unique_ptr<ShmSegment> segment_;
   std::vector<Pin> pins_;  // as many as the segment has slots

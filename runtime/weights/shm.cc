@@ -376,7 +376,9 @@ Result<UpdateProgress> ShmSubscriber::progress(std::uint64_t bytes_max) {
   if (!progress.complete) return progress;
   const Result<void> verified = copy_->verify(config_.name);
   if (verified) {
-    installed_ = Installed{.version = copy_->version(), .checksum = copy_->checksum()};
+    installed_ = Installed{.version = copy_->version(),
+                           .checksum = copy_->checksum(),
+                           .bytes = copy_->in_place() ? 0 : progress.bytes_total};
   }
   if (!verified || !copy_->in_place()) cancel();
   if (!verified) return verified.error();

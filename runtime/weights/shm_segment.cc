@@ -113,17 +113,17 @@ Error publisher_lives(int fd, const std::filesystem::path& path) {
 
 }  // namespace
 
-std::optional<SlotOffer> offer_of(const SegmentSlot& slot) {
+std::optional<WeightOffer> offer_of(const SegmentSlot& slot) {
   const std::uint64_t sequence = slot.sequence.load();
   if (sequence % 2 != 0 || slot.offered.load() == 0) return std::nullopt;
-  const SlotOffer offer{.version = {slot.version.load()}, .checksum = slot.checksum.load()};
+  const WeightOffer offer{.version = {slot.version.load()}, .checksum = slot.checksum.load()};
   // A publisher has claimed the slot meanwhile: version and checksum may not belong together.
   if (slot.sequence.load() != sequence) return std::nullopt;
   return offer;
 }
 
 std::optional<PolicyVersion> offered_version(const SegmentSlot& slot) {
-  const std::optional<SlotOffer> offer = offer_of(slot);
+  const std::optional<WeightOffer> offer = offer_of(slot);
   return offer ? std::optional(offer->version) : std::nullopt;
 }
 

@@ -23,6 +23,7 @@
 #include <string>
 
 #include "runtime/base/file.h"
+#include "runtime/weights/weight_offer.h"
 #include "runtime/weights/weights_config.h"
 
 namespace tandem::weights {
@@ -77,12 +78,7 @@ class Mapping {
 };
 
 // The version that a slot offers; none while the slot is empty or being written.
-struct SlotOffer {
-  PolicyVersion version;
-  std::uint64_t checksum = 0;
-  bool operator==(const SlotOffer&) const = default;
-};
-std::optional<SlotOffer> offer_of(const SegmentSlot& slot);
+std::optional<WeightOffer> offer_of(const SegmentSlot& slot);
 std::optional<PolicyVersion> offered_version(const SegmentSlot& slot);
 
 // An open segment. The locks that it takes are held until it is destroyed. The header is shared

@@ -17,6 +17,8 @@
 #include <vector>
 
 #include "runtime/base/ids.h"
+#include "runtime/weights/delta_log.h"
+#include "runtime/weights/weight_offer.h"
 #include "runtime/wire/fields.h"
 
 namespace tandem::weights {
@@ -24,8 +26,9 @@ namespace tandem::weights {
 struct WeightWatch {
   std::uint64_t probe = 0;  // number of this probe, from 1
   std::uint64_t copy = 0;   // number of the copy under way, 0: none; all other copies are over
+  bool deltas = false;      // this subscriber applies deltas
 };
-TANDEM_WIRE(WeightWatch, probe, copy)
+TANDEM_WIRE(WeightWatch, probe, copy, deltas)
 
 // Asks for one chunk. The message is complete in itself, so a publisher that was started anew can
 // answer it.
@@ -33,17 +36,12 @@ struct WeightFetch {
   std::uint64_t copy = 0;  // number of the copy, from 1 for each subscriber
   PolicyVersion version;
   std::uint64_t checksum = 0;  // only that content of the version is wanted
+  // Set: what is wanted is the delta from this version to that one, and `offset` is in the delta.
+  std::optional<WeightOffer> base = {};
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
 };
-TANDEM_WIRE(WeightFetch, copy, version, checksum, offset, bytes)
-
-// A version that can be fetched.
-struct WeightOffer {
-  PolicyVersion version;
-  std::uint64_t checksum = 0;
-};
-TANDEM_WIRE(WeightOffer, version, checksum)
+TANDEM_WIRE(WeightFetch, copy, version, checksum, base, offset, bytes)
 
 // All versions that can be fetched, and the facts by which a subscriber recognises the publisher
 // and its layout. There are at most kSlotsMax versions (shm_segment.h).
@@ -53,8 +51,9 @@ struct WeightOffers {
   std::uint64_t arena_bytes = 0;
   std::uint64_t layout_hash = 0;
   std::vector<WeightOffer> versions;
+  std::vector<DeltaOffer> deltas;  // at most kDeltasMax
 };
-TANDEM_WIRE(WeightOffers, probe, publisher_life, arena_bytes, layout_hash, versions)
+TANDEM_WIRE(WeightOffers, probe, publisher_life, arena_bytes, layout_hash, versions, deltas)
 
 // The head of a chunk; the bytes are the message's second part.
 struct WeightChunk {
@@ -63,7 +62,7 @@ struct WeightChunk {
 };
 TANDEM_WIRE(WeightChunk, copy, offset)
 
-struct WeightGone {  // the version is not offered any more
+struct WeightGone {  // the version, or the delta, is not offered any more
   std::uint64_t copy = 0;
 };
 TANDEM_WIRE(WeightGone, copy)

@@ -19,6 +19,7 @@
 #include "runtime/link/curve.h"
 #include "runtime/link/ticker.h"
 #include "runtime/link/zmq_socket.h"
+#include "runtime/weights/delta_maker.h"
 #include "runtime/weights/shared_pins.h"
 #include "runtime/weights/tcp_messages.h"
 #include "runtime/wire/codec.h"
@@ -35,9 +36,12 @@ constexpr wire::WireLimits kRequestLimits{.message_bytes_max = kWeightHeadBytesM
                                           .decoded_bytes_max = kWeightHeadBytesMax};
 
 struct ServedSubscriber {
-  std::uint64_t copy = 0;           // number of the newest copy that it asked for
-  SlotOffer wanted;                 // the version of that copy
-  std::optional<std::size_t> slot;  // pinned for that copy
+  std::uint64_t copy = 0;              // number of the newest copy that it asked for
+  WeightOffer wanted;                  // the version of that copy
+  std::optional<WeightOffer> base;     // set: it is the delta from this version
+  std::optional<std::size_t> slot;     // pinned for that copy
+  std::shared_ptr<const Delta> delta;  // likewise
+  bool deltas = false;                 // it applies deltas
   std::deque<WeightRequest> waiting;
   std::uint64_t probe = 0;  // the last one that was answered
   bool offers_due = false;
@@ -49,7 +53,7 @@ struct ServedSubscriber {
 
 struct WeightServer::State {
   State(const WeightsConfig& weights, Duration patience, SharedPins slots)
-      : config(weights), silence_max(patience), pins(std::move(slots)) {}
+      : config(weights), silence_max(patience), pins(std::move(slots)), maker(config, pins) {}
 
   Result<void> start(const Serving& serving);
   void on_message(const std::string& from, std::span<zmq::message_t> parts);
@@ -66,6 +70,8 @@ struct WeightServer::State {
     return socket->write(to, wire::encode(reply), body);
   }
   void tick(Time now);
+  void look_at_versions();
+  void make_deltas();
 
   const WeightsConfig config;
   const Duration silence_max;
@@ -73,6 +79,8 @@ struct WeightServer::State {
   link::IoThread io{"weights"};
   // These are used only on the IoThread.
   SharedPins pins;
+  DeltaMaker maker;
+  bool making = false;  // make_deltas() has been posted
   std::unique_ptr<link::ZmqSocket> socket;
   std::optional<link::Ticker> ticker;
   std::map<std::string, ServedSubscriber, std::less<>> subscribers;
@@ -133,6 +141,7 @@ ServedSubscriber* WeightServer::State::admit(const std::string& from) {
 // that all requests before it were answered or lost.
 bool WeightServer::State::take(ServedSubscriber& subscriber, const WeightWatch& watch) {
   if (watch.copy != subscriber.copy) release(subscriber);
+  subscriber.deltas = watch.deltas;
   auto& waiting = subscriber.waiting;
   if (!waiting.empty() && std::holds_alternative<WeightWatch>(waiting.back())) waiting.pop_back();
   waiting.emplace_back(watch);
@@ -140,24 +149,29 @@ bool WeightServer::State::take(ServedSubscriber& subscriber, const WeightWatch& 
 }
 
 bool WeightServer::State::take(ServedSubscriber& subscriber, const WeightFetch& fetch) {
-  const std::uint64_t arena = config.layout.arena_bytes;
-  if (fetch.bytes == 0 || fetch.bytes > kWeightChunkBytesMax || fetch.offset > arena ||
-      fetch.bytes > arena - fetch.offset) {
+  const WeightOffer wanted{.version = fetch.version, .checksum = fetch.checksum};
+  std::shared_ptr<const Delta> delta;
+  if (fetch.base) delta = maker.log().find({.base = *fetch.base, .next = wanted});
+  if (subscriber.delta && fetch.copy == subscriber.copy) delta = subscriber.delta;
+  const std::uint64_t size = delta ? delta->bytes.size() : config.layout.arena_bytes;
+  // Where the delta has gone its size is not known.
+  const bool inside = fetch.offset <= size && fetch.bytes <= size - fetch.offset;
+  if (fetch.bytes == 0 || fetch.bytes > kWeightChunkBytesMax || (!inside && (delta || !fetch.base)))
     return false;
-  }
   // The message is late: its copy is over. It is no fault.
   if (fetch.copy < subscriber.copy) return true;
-  const SlotOffer wanted{.version = fetch.version, .checksum = fetch.checksum};
   if (fetch.copy > subscriber.copy) {
     release(subscriber);
     subscriber.copy = fetch.copy;
     subscriber.wanted = wanted;
-  } else if (wanted != subscriber.wanted) {
+    subscriber.base = fetch.base;
+    subscriber.delta = std::move(delta);
+  } else if (wanted != subscriber.wanted || fetch.base != subscriber.base) {
     return false;
   }
   // Where no slot offers the version, the fetch is queued all the same and is answered by
   // WeightGone.
-  if (!subscriber.slot) subscriber.slot = pins.acquire(wanted);
+  if (!subscriber.slot && !fetch.base) subscriber.slot = pins.acquire(wanted);
   subscriber.waiting.emplace_back(fetch);
   return true;
 }
@@ -170,6 +184,7 @@ void WeightServer::State::release(ServedSubscriber& subscriber) {
   while (subscriber.waiting.size() > 1) subscriber.waiting.pop_front();
   if (subscriber.slot) pins.release(*subscriber.slot);
   subscriber.slot.reset();
+  subscriber.delta.reset();
 }
 
 void WeightServer::State::end(ServedSubscriber& subscriber, const char* why) {
@@ -216,8 +231,9 @@ link::Wrote WeightServer::State::answer(const std::string& to, ServedSubscriber&
                       .publisher_life = pins.publisher_life(),
                       .arena_bytes = config.layout.arena_bytes,
                       .layout_hash = config.layout.hash};
-  for (const SlotOffer& offer : pins.offers())
-    offers.versions.push_back({.version = offer.version, .checksum = offer.checksum});
+  look_at_versions();
+  offers.versions = maker.offers();
+  if (subscriber.deltas) offers.deltas = maker.log().offers();
   const link::Wrote wrote = send(to, std::move(offers));
   if (wrote != link::Wrote::kSent) return wrote;
   subscriber.probe = watch.probe;
@@ -227,13 +243,34 @@ link::Wrote WeightServer::State::answer(const std::string& to, ServedSubscriber&
 
 link::Wrote WeightServer::State::answer(const std::string& to, ServedSubscriber& subscriber,
                                         const WeightFetch& fetch) {
+  const auto chunk = [&](std::span<const std::byte> of) {
+    const auto bytes = of.subspan(fetch.offset, fetch.bytes);
+    return send(to, WeightChunk{.copy = fetch.copy, .offset = fetch.offset},
+                {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  };
+  if (subscriber.delta) return chunk(subscriber.delta->bytes);
   // Whether the version is offered is asked for each chunk: the version may have been forgotten
   // since the copy began.
   if (!subscriber.slot || !pins.offered(*subscriber.slot))
     return send(to, WeightGone{.copy = fetch.copy});
-  const auto bytes = pins.bytes(*subscriber.slot).subspan(fetch.offset, fetch.bytes);
-  return send(to, WeightChunk{.copy = fetch.copy, .offset = fetch.offset},
-              {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  return chunk(pins.bytes(*subscriber.slot));
+}
+
+// Begins the deltas of versions that are new.
+void WeightServer::State::look_at_versions() {
+  maker.look(std::ranges::any_of(subscribers, [](const auto& one) { return one.second.deltas; }));
+  if (!maker.working() || std::exchange(making, true)) return;
+  io.post([this] { make_deltas(); });
+}
+
+// Makes a part, and gives other messages their turn.
+void WeightServer::State::make_deltas() {
+  const std::uint64_t finished = maker.finished();
+  making = maker.step();
+  if (making) io.post([this] { make_deltas(); });
+  if (maker.finished() == finished) return;
+  for (auto& [id, subscriber] : subscribers) subscriber.offers_due = !subscriber.ended;
+  socket->pump();
 }
 
 // Counts each subscriber's silence. A step counts at most two ticks, so that a server that stood
@@ -272,6 +309,7 @@ Result<std::unique_ptr<WeightServer>> WeightServer::listen(const WeightsConfig& 
 WeightServer::~WeightServer() {
   state_->io.run([this] {
     for (auto& [id, subscriber] : state_->subscribers) state_->release(subscriber);
+    state_->maker.stop();
     state_->ticker.reset();
     state_->socket.reset();
   });

@@ -22,11 +22,10 @@
 #include "runtime/link/curve.h"
 #include "runtime/link/ticker.h"
 #include "runtime/link/zmq_socket.h"
-#include "runtime/weights/fetch_window.h"
 #include "runtime/weights/shm_segment.h"
 #include "runtime/weights/tcp.h"
+#include "runtime/weights/tcp_copy.h"
 #include "runtime/weights/tcp_messages.h"
-#include "runtime/weights/version_copy.h"
 #include "runtime/wire/codec.h"
 
 namespace tandem::weights {
@@ -71,14 +70,6 @@ std::optional<std::uint64_t> checksum_in(const WeightOffers& offers, PolicyVersi
 
 enum class CopyState { kUnderWay, kComplete, kFailed };
 
-// The copy that is under way.
-struct TcpCopy {
-  std::uint64_t number = 0;
-  VersionCopy bytes;
-  FetchWindow window;
-  Time advanced;  // when the last chunk arrived
-};
-
 // The subscriber's thread and the state that it owns.
 class WeightLink {
  public:
@@ -105,16 +96,19 @@ class WeightLink {
   void take(WeightOffers& offers, std::string_view body);
   void take(const WeightChunk& chunk, std::string_view body);
   void take(const WeightGone& gone, std::string_view body);
-  void finish();
   void end_copy();
   void fail(Error error);
   void fail_gone();
   void drop(const char* what);
   bool flush();
   void tick(Time now);
+  void tell_progress();
+  std::vector<DeltaOffer> offered_deltas() const;
+  bool applies_deltas() const {
+    return config_.delta != DeltaUse::kNever && !config_.layout.tensors.empty();
+  }
   void look_for_silence(Time now);
   Error stalled(Time now) const;
-  bool complete() const { return copy_->bytes.progress().complete; }
   bool send(WeightRequest request) {
     return socket_->write({}, wire::encode(request)) == link::Wrote::kSent;
   }
@@ -127,7 +121,9 @@ class WeightLink {
 
   // Written by the IoThread, read by the owner.
   std::atomic<CopyState> state_ = CopyState::kUnderWay;  // kFailed: failure_ says why
-  std::atomic<std::uint64_t> bytes_done_ = 0;
+  struct {
+    std::atomic<std::uint64_t> done = 0, total = 0;
+  } bytes_;
 
   link::IoThread io_{"weights"};
   // These are used only on the IoThread.
@@ -136,7 +132,13 @@ class WeightLink {
   link::Dial source_;
   std::string endpoint_;
   std::optional<TcpCopy> copy_;
-  std::uint64_t copies_ = 0;
+  Time advanced_;  // when its last chunk arrived
+  // Of the copies before: how many there were, and the version that the last one's buffer holds.
+  struct {
+    std::uint64_t count = 0;
+    const std::byte* buffer = nullptr;
+    std::optional<WeightOffer> held;
+  } copies_;
   std::uint64_t probe_ = 0;  // number of the last probe that was sent
   bool watch_due_ = false;
   Time probed_;
@@ -151,7 +153,7 @@ void WeightLink::look_at(const link::Dial& source) {
     endpoint_ = to_string(source.to);
     heard_ = steady_now();
     silence_told_ = false;
-    if (copy_) copy_->advanced = heard_;
+    advanced_ = heard_;
     dial();
     if (!ticker_) ticker_.emplace(io_, kSubscriberTick, [this](Time now) { tick(now); });
   });
@@ -168,7 +170,7 @@ void WeightLink::dial() {
   socket_->connect(source_, random_secret());
   probed_ = steady_now();
   watch_due_ = true;
-  if (copy_) copy_->window.lose_all();
+  if (copy_) copy_->lose_all();
   socket_->start([this](std::string_view, std::span<zmq::message_t> parts) { on_message(parts); },
                  [this] { return flush(); });
 }
@@ -186,11 +188,15 @@ WeightLink::~WeightLink() {
 
 void WeightLink::begin(PolicyVersion version, std::uint64_t checksum, std::span<std::byte> buffer) {
   io_.run([&] {
-    copy_.emplace(TcpCopy{.number = ++copies_,
-                          .bytes = VersionCopy(version, checksum, buffer),
-                          .window = FetchWindow(buffer.size(), config_.bucket_bytes),
-                          .advanced = steady_now()});
-    bytes_done_ = 0;
+    const WeightOffer wanted{.version = version, .checksum = checksum};
+    if (copies_.buffer != buffer.data() || !applies_deltas()) copies_.held.reset();
+    copies_.buffer = buffer.data();
+    std::vector<DeltaOffer> changes;
+    if (copies_.held && copies_.held != wanted)
+      changes = changes_between(offered_deltas(), *copies_.held, wanted, delta_bytes_end(config_));
+    copy_.emplace(config_, wanted, buffer, copies_.held, std::move(changes), copies_.count);
+    advanced_ = steady_now();
+    tell_progress();
     state_ = CopyState::kUnderWay;
     socket_->pump();
   });
@@ -199,6 +205,7 @@ void WeightLink::begin(PolicyVersion version, std::uint64_t checksum, std::span<
 // Ends the copy on this side; the next watch tells the publisher.
 void WeightLink::end_copy() {
   if (!copy_) return;
+  copies_.held = copy_->held();
   copy_.reset();
   watch_due_ = true;
   if (!socket_->pumping()) socket_->pump();
@@ -216,7 +223,7 @@ void WeightLink::fail(Error error) {
 
 void WeightLink::fail_gone() {
   fail({.code = ErrorCode::kNotFound,
-        .message = "policy version " + std::to_string(copy_->bytes.version().value) + " of " +
+        .message = "policy version " + std::to_string(copy_->wanted().version.value) + " of " +
                    config_.name + " is not offered any more",
         .where = endpoint_});
 }
@@ -238,43 +245,47 @@ void WeightLink::on_message(std::span<zmq::message_t> parts) {
 }
 
 void WeightLink::take(WeightOffers& offers, std::string_view body) {
-  if (offers.versions.size() > kSlotsMax || !body.empty()) return drop("these are no offers");
+  if (offers.versions.size() > kSlotsMax || offers.deltas.size() > kDeltasMax || !body.empty())
+    return drop("these are no offers");
   // Offers that lack the version, or have it with another checksum, end its copy: it was withdrawn,
   // or the publisher is another one.
   if (copy_ && (offers.layout_hash != config_.layout.hash ||
-                checksum_in(offers, copy_->bytes.version()) != copy_->bytes.checksum())) {
+                checksum_in(offers, copy_->wanted().version) != copy_->wanted().checksum)) {
     fail_gone();
   }
-  if (copy_) copy_->window.answered(offers.probe);
+  if (copy_) copy_->answered(offers.probe);
   const std::lock_guard lock(mutex_);
   offers_ = std::move(offers);
 }
 
 void WeightLink::take(const WeightChunk& chunk, std::string_view body) {
-  if (!copy_ || chunk.copy != copy_->number) return;  // the copy was cancelled
-  if (!copy_->window.arrived({.offset = chunk.offset, .bytes = body.size()}))
-    return drop("a chunk was not due");
-  const std::span<std::byte> part = copy_->bytes.next(body.size());
-  std::memcpy(part.data(), body.data(), part.size());
-  copy_->bytes.take(part);
-  copy_->advanced = heard_;
-  bytes_done_ = copy_->bytes.progress().bytes_done;
-  if (complete()) finish();
+  if (!copy_ || chunk.copy != copy_->number()) return;  // the copy was cancelled
+  const auto taken = copy_->take(chunk.offset, std::as_bytes(std::span(body)));
+  if (!taken) return fail(taken.error());
+  if (!*taken) return drop("a chunk was not due");
+  advanced_ = heard_;
+  tell_progress();
+  // The copy is not ended here, so the publisher still keeps the version: one that is withdrawn
+  // before the owner has seen the completion is not installed.
+  if (copy_->complete()) state_ = CopyState::kComplete;
 }
 
-// Verifies the version. The copy is not ended here, so the publisher still keeps the version: one
-// that is withdrawn before the owner has seen the completion is not installed.
-void WeightLink::finish() {
-  if (Result<void> verified = copy_->bytes.verify(config_.name); !verified)
-    return fail(verified.error());
-  state_ = CopyState::kComplete;
+void WeightLink::tell_progress() {
+  const UpdateProgress progress = copy_->progress();
+  bytes_.total = progress.bytes_total;
+  bytes_.done = progress.bytes_done;
+}
+
+std::vector<DeltaOffer> WeightLink::offered_deltas() const {
+  const std::lock_guard lock(mutex_);
+  return offers_ ? offers_->deltas : std::vector<DeltaOffer>();
 }
 
 Result<UpdateProgress> WeightLink::progress() const {
   const CopyState state = state_;
   if (state != CopyState::kFailed) {
-    return UpdateProgress{.bytes_done = bytes_done_,
-                          .bytes_total = config_.layout.arena_bytes,
+    return UpdateProgress{.bytes_done = bytes_.done,
+                          .bytes_total = bytes_.total,
                           .complete = state == CopyState::kComplete,
                           .arrives_by_itself = true};
   }
@@ -283,36 +294,35 @@ Result<UpdateProgress> WeightLink::progress() const {
 }
 
 void WeightLink::take(const WeightGone& gone, std::string_view) {
-  if (copy_ && gone.copy == copy_->number && !complete()) fail_gone();
+  if (!copy_ || gone.copy != copy_->number() || copy_->complete() || copy_->gone()) return;
+  fail_gone();
 }
 
 bool WeightLink::flush() {
   bool wrote = false;
   if (watch_due_) {
-    if (!send(WeightWatch{.probe = probe_ + 1, .copy = copy_ ? copy_->number : 0})) return false;
+    if (!send(WeightWatch{.probe = probe_ + 1,
+                          .copy = copy_ ? copy_->number() : 0,
+                          .deltas = applies_deltas()})) {
+      return false;
+    }
     ++probe_;
     probed_ = steady_now();
     watch_due_ = false;
     wrote = true;
   }
   while (copy_) {
-    const auto chunk = copy_->window.next();
-    if (!chunk || !send(WeightFetch{.copy = copy_->number,
-                                    .version = copy_->bytes.version(),
-                                    .checksum = copy_->bytes.checksum(),
-                                    .offset = chunk->offset,
-                                    .bytes = chunk->bytes})) {
-      return wrote;
-    }
-    copy_->window.asked(probe_);
+    const auto fetch = copy_->next();
+    if (!fetch || !send(*fetch)) return wrote;
+    copy_->asked(probe_);
     wrote = true;
   }
   return wrote;
 }
 
 void WeightLink::tick(Time now) {
-  if (copy_ && !complete() && now - copy_->advanced > config_.stall_max) fail(stalled(now));
-  const bool chunks_due = copy_ && copy_->window.waits();
+  if (copy_ && !copy_->complete() && now - advanced_ > config_.stall_max) fail(stalled(now));
+  const bool chunks_due = copy_ && copy_->waits();
   if (now - probed_ > kWatchEvery ||
       (chunks_due && now - std::max(heard_, probed_) > kProbeAfter)) {
     watch_due_ = true;
@@ -330,14 +340,14 @@ void WeightLink::look_for_silence(Time now) {
 }
 
 Error WeightLink::stalled(Time now) const {
-  const UpdateProgress progress = copy_->bytes.progress();
-  return {.code = ErrorCode::kTimedOut,
-          .message = fmt::format("policy version {} of {} has made no progress for {:.1f} s: {} of "
-                                 "{} bytes are here, and the publisher was last heard {:.1f} s ago",
-                                 copy_->bytes.version().value, config_.name,
-                                 seconds(now - copy_->advanced), progress.bytes_done,
-                                 progress.bytes_total, seconds(now - heard_)),
-          .where = endpoint_};
+  const UpdateProgress progress = copy_->progress();
+  return {
+      .code = ErrorCode::kTimedOut,
+      .message = fmt::format("policy version {} of {} has made no progress for {:.1f} s: {} of "
+                             "{} bytes are here, and the publisher was last heard {:.1f} s ago",
+                             copy_->wanted().version.value, config_.name, seconds(now - advanced_),
+                             progress.bytes_done, progress.bytes_total, seconds(now - heard_)),
+      .where = endpoint_};
 }
 
 class TcpSubscriber final : public WeightSubscriber {
@@ -432,6 +442,7 @@ Result<UpdateProgress> TcpSubscriber::progress(std::uint64_t) {
     copying_.reset();
   } else if (now->complete) {
     installed_ = copying_;
+    installed_->bytes = now->bytes_total;
     cancel();
   }
   return now;

@@ -136,6 +136,7 @@ class WeightSubscriber {
   struct Installed {
     PolicyVersion version;
     std::uint64_t checksum = 0;
+    std::uint64_t bytes = 0;  // that were fetched for it; 0: it is read in place
   };
   virtual std::optional<Installed> installed() const = 0;
 

@@ -8,8 +8,12 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
+#include <algorithm>
 #include <fstream>
+#include <limits>
+#include <ranges>
 
+#include "runtime/base/check.h"
 #include "runtime/base/digest.h"
 #include "runtime/base/json.h"
 
@@ -60,6 +64,22 @@ std::optional<device::Manifest> manifest_in(const std::string& text) {
   return manifest;
 }
 
+// Offsets ascend from 0 and are multiples of kAlignmentBytes, as the total is (MF-1).
+std::vector<TensorRange> tensors_of(const device::Manifest& manifest) {
+  std::vector<TensorRange> tensors;
+  std::uint64_t end = manifest.bytes_total;
+  for (const device::ParameterSpec& parameter : std::views::reverse(manifest.parameters)) {
+    tensors.push_back({.name = parameter.name,
+                       .offset = parameter.offset_bytes,
+                       .bytes = end - parameter.offset_bytes,
+                       .element_bytes = size_bytes(parameter.dtype)});
+    end = parameter.offset_bytes;
+  }
+  CHECK(end == 0 || tensors.empty());
+  std::ranges::reverse(tensors);
+  return tensors;
+}
+
 }  // namespace
 
 WeightsLayout layout_of(const device::Manifest& manifest) {
@@ -76,7 +96,8 @@ WeightsLayout layout_of(const device::Manifest& manifest) {
   const std::string text = whole.dump() + "\n";
   return {.arena_bytes = manifest.bytes_total,
           .hash = checksum64(std::as_bytes(std::span(text))),
-          .manifest_json = text};
+          .manifest_json = text,
+          .tensors = tensors_of(manifest)};
 }
 
 std::string layout_difference(const std::string& ours, const std::string& theirs) {
@@ -84,6 +105,11 @@ std::string layout_difference(const std::string& ours, const std::string& theirs
   if (!here || !there) return "one of the two cannot be read";
   const auto same = collective::check_layouts(*here, *there);
   return same ? "they differ in their hashes alone" : same.error().message;
+}
+
+std::uint64_t delta_bytes_end(const WeightsConfig& config) {
+  if (config.delta == DeltaUse::kAlways) return std::numeric_limits<std::uint64_t>::max();
+  return config.layout.arena_bytes / 2;
 }
 
 std::string weights_name(std::string_view job, const std::filesystem::path& run_directory) {

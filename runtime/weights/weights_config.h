@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "runtime/base/clock.h"
 #include "runtime/device/manifest.h"
@@ -18,11 +19,21 @@
 
 namespace tandem::weights {
 
+// A tensor of an arena, with the gap behind it.
+struct TensorRange {
+  std::string name;
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;          // a multiple of element_bytes
+  std::uint64_t element_bytes = 2;  // 1, 2 or 4
+};
+
 // The layout of an arena's bytes; publisher and subscribers must agree on it.
 struct WeightsLayout {
   std::uint64_t arena_bytes = 0;
   std::uint64_t hash = 0;     // the hash of the manifest
   std::string manifest_json;  // names, dtypes, shapes, offsets; written beside each version on disk
+  // In the order of their offsets; together they are the whole arena. Empty: without deltas.
+  std::vector<TensorRange> tensors = {};
 };
 WeightsLayout layout_of(const device::Manifest& manifest);
 // The first difference of two manifest_json, in words: "tensor 1 is norm.weight (f32, [16], at byte
@@ -61,7 +72,13 @@ struct WeightsConfig {
   // broadcast.
   std::uint64_t bucket_bytes = std::uint64_t{16} << 20;
   std::optional<Broadcasting> broadcasting = {};  // must be set for kNccl
+  // Over TCP, in a layout with tensors. A subscriber may apply a delta to the buffer of its last
+  // complete copy where begin() gets the same buffer again: its owner leaves the bytes as they are.
+  DeltaUse delta = DeltaUse::kNever;
 };
+
+// Deltas that together have so many bytes are not worth it: the version is fetched whole.
+std::uint64_t delta_bytes_end(const WeightsConfig& config);
 
 // A name of a weight family that two runs on one host do not share, fit for a file name: job
 // "arith-1" in its run directory gives "arith-1-1f3c5a7b".

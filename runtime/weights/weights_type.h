@@ -81,6 +81,17 @@ constexpr auto enum_names(WeightsType) {
   return names;
 }
 
+// Whether subscribers over TCP get what has changed since the version that they have (delta.h).
+enum class DeltaUse : std::uint8_t {
+  kAuto,    // where it is less than half of a version
+  kNever,   // versions travel whole
+  kAlways,  // whatever the size; for tests and measurements
+};
+constexpr auto enum_names(DeltaUse) {
+  return std::to_array<EnumName<DeltaUse>>(
+      {{DeltaUse::kAuto, "auto"}, {DeltaUse::kNever, "never"}, {DeltaUse::kAlways, "always"}});
+}
+
 static_assert([] {
   for (std::size_t i = 0; i < kWeightsTypes.size(); ++i)
     if (static_cast<std::size_t>(kWeightsTypes[i].type) != i) return false;

@@ -37,6 +37,7 @@ struct FleetRates {
   double generated_per_trained = 1;  // tokens generated per token trained
   StepCosts engine;                  // zeros before a rollout has told of a step
   double install_seconds = 0;        // the mean pause of one install; 0: there was none
+  double install_bytes = 0;          // the mean of what was fetched for one; 0: read in place
   // Means: from a version's announcement until it was installed, its pause left out; from a
   // group's reward lease to its scores; from a step's commit to the next batch, where that was
   // there already.

@@ -84,7 +84,7 @@ std::int64_t forward_rows(const job::JobSpec& job, DeviceKind device) {
   return std::min(most, std::max(learner::rows_target(device, most), group));
 }
 
-MemoryDemand learner_memory(const job::JobSpec& job, const PlannedModel& model, Hosts) {
+MemoryDemand learner_memory(const job::JobSpec& job, const PlannedModel& model, Hosts hosts) {
   const DeviceKind device = planned_device(job.pools.learner.gpus_per_actor);
   learner::TrainerConfig config = trainer_config(job, {"job", "run"}, false);
   config.rows_max = forward_rows(job, device);
@@ -104,6 +104,7 @@ MemoryDemand learner_memory(const job::JobSpec& job, const PlannedModel& model, 
                            .reference = config.algorithm.needs_reference()});
   add_row(demand, "older versions", config.older_versions * published);
   add_row(demand, "published versions", versions_on_host(job) * published);
+  add_row(demand, "changes of weights", changes_bytes(job, hosts, published));
   const std::int64_t tokens =
       job.data.train_batch_size *
       (job.data.max_prompt_length + job.rollout.n * job.data.max_response_length);

@@ -120,7 +120,25 @@ weights::WeightsConfig weights_family(const job::JobSpec& job, const RunLocation
                                 .slots = static_cast<int>(job.async.max_staleness) + 2};
   config.stall_max = duration_of(job.weight_broadcast.timeout_s);
   config.bucket_bytes = static_cast<std::uint64_t>(job.weight_broadcast.bucket_megabytes) << 20;
+  // A delta is applied in the host's memory.
+  if (!weights::traits_of(config.type).arrives_on_gpu) config.delta = job.weight_broadcast.delta;
   return config;
+}
+
+std::int64_t changes_bytes(const job::JobSpec& job, Hosts hosts, std::int64_t published) {
+  const weights::ServedOverTcp served = weights::traits_of(job.weight_broadcast.type).served;
+  const bool fetched =
+      served == weights::ServedOverTcp::kAlways ||
+      (served == weights::ServedOverTcp::kToOtherHosts && hosts == Hosts::kSeveral);
+  switch (fetched ? weights_family(job, {"job", "run"}).delta : weights::DeltaUse::kNever) {
+    case weights::DeltaUse::kAuto:
+      return published / 2;
+    case weights::DeltaUse::kAlways:
+      return 2 * published;
+    case weights::DeltaUse::kNever:
+      return 0;
+  }
+  return 0;
 }
 
 weights::WeightsConfig weights_config(const job::JobSpec& job, const RunLocation& run,

@@ -12,6 +12,7 @@
 #include "actors/learner/learner_config.h"
 #include "actors/learner/warm_start.h"
 #include "actors/main/roles/job_prompts.h"
+#include "actors/main/roles/planned_model.h"
 #include "actors/model/model_config.h"
 #include "actors/model/tokenizer.h"
 #include "actors/reward/make_verifier.h"
@@ -46,6 +47,9 @@ weights::WeightsConfig weights_config(const job::JobSpec& job, const RunLocation
 // The family without the layout: enough to remove the published versions of a run, or to count
 // them.
 weights::WeightsConfig weights_family(const job::JobSpec& job, const RunLocation& run);
+// What the learner and a rollout that fetches hold at most for what changes from version to
+// version, each of `published` bytes.
+std::int64_t changes_bytes(const job::JobSpec& job, Hosts hosts, std::int64_t published);
 
 // How the records of `data.val_files` are evaluated, in the run and by `tandem eval` alike.
 exchange::EvaluationPlan evaluation_plan(const job::JobSpec& job,

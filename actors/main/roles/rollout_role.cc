@@ -84,6 +84,7 @@ MemoryDemand rollout_memory(const job::JobSpec& job, const PlannedModel& model, 
     demand.paged = pages_of(job, model.config);
   }
   if (versions_arrive(job, device, hosts)) add_row(demand, "weights that arrive", published);
+  add_row(demand, "changes of weights", changes_bytes(job, hosts, published));
   add_process(demand, &model);
   return demand;
 }

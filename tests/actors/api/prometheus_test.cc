@@ -141,6 +141,7 @@ TEST(Prometheus, UnknownValuesAreAbsent) {
                       "tandem_seconds_per_step",
                       "tandem_seconds_since_progress",
                       "tandem_install_pause_seconds",
+                      "tandem_install_bytes",
                       "tandem_install_pause_fraction",
                       "tandem_prefix_cache_hit_ratio",
                       "tandem_tokens_generated_per_trained_recent",

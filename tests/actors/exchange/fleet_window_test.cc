@@ -50,8 +50,8 @@ TEST(FleetWindow, HasRatesOnceTwoStepsAreCommitted) {
   EXPECT_FALSE(fleet.window.rates()) << "one point";
   fleet.report("r/0", 80, 0.8, 1s);
   fleet.report("r/0", 40, 0.2, 1s);
-  fleet.window.installed("r/0", 0.25);
-  fleet.window.installed("r/0", 0.75);
+  fleet.window.installed("r/0", 0.25, 1000);
+  fleet.window.installed("r/0", 0.75, 5000);
   fleet.window.wasted(20);
   fleet.step(1s);
   const auto rates = fleet.window.rates();
@@ -68,6 +68,7 @@ TEST(FleetWindow, HasRatesOnceTwoStepsAreCommitted) {
   EXPECT_DOUBLE_EQ(rates->completions_per_step, 8);
   EXPECT_DOUBLE_EQ(rates->generated_per_trained, 1.2);
   EXPECT_DOUBLE_EQ(rates->install_seconds, 0.5);
+  EXPECT_DOUBLE_EQ(rates->install_bytes, 3000);
   EXPECT_FALSE(rates->prefix_hit_ratio);
   EXPECT_DOUBLE_EQ(rates->trainer_idle_fraction, 0.5);
   EXPECT_DOUBLE_EQ(rates->rollout_idle_fraction, 0.5);

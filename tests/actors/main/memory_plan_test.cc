@@ -77,13 +77,15 @@ TEST_P(MemoryPlanIn, ARolloutTakesWhatItsEngineAllocates) {
   const std::int64_t pages = rollout::NativeEngine::pages_taken(model.config, engine);
   EXPECT_EQ(plan.paged->pages, pages);
   EXPECT_GE(pages, plan.paged->pages_min);
-  const std::int64_t allocated = signed_bytes(
-      rollout::NativeEngine::bytes_beside_pages(model.config, engine, DeviceKind::kCpu) +
-      model::published_manifest(model.config).bytes_total +
-      model::KvCache::page_bytes(model.config, engine.args.block_size) *
-          static_cast<std::size_t>(pages));
+  const std::int64_t published = signed_bytes(model::published_manifest(model.config).bytes_total);
+  const std::int64_t allocated =
+      published + signed_bytes(rollout::NativeEngine::bytes_beside_pages(model.config, engine,
+                                                                         DeviceKind::kCpu) +
+                               model::KvCache::page_bytes(model.config, engine.args.block_size) *
+                                   static_cast<std::size_t>(pages));
+  EXPECT_EQ(row_of(plan, "changes of weights"), published / 2) << "it fetches from another host";
   EXPECT_EQ(scheduler::reserved_bytes(plan),
-            allocated + row_of(plan, "tokenizer") + kRankProcessBytes);
+            allocated + published / 2 + row_of(plan, "tokenizer") + kRankProcessBytes);
   EXPECT_EQ(
       row_of(plan, "tokenizer"),
       signed_bytes(fs::file_size(job.model.path / "tokenizer.json")) * kTokenizerBytesPerFileByte);
@@ -136,7 +138,7 @@ TEST_P(MemoryPlanIn, ALearnerTakesWhatItsTrainerAllocates) {
   EXPECT_EQ(row_of(plan, "the reference as published"), published);
   EXPECT_EQ(row_of(plan, "published versions"), (job.async.max_staleness + 2) * published);
   lasting += published + row_of(plan, "weights in the published dtype") +
-             row_of(plan, "published versions") + row_of(plan, "batch") +
+             row_of(plan, "published versions") + published / 2 + row_of(plan, "batch") +
              row_of(plan, "tokenizer") + kRankProcessBytes;
   EXPECT_EQ(scheduler::reserved_bytes(plan), lasting) << "saving and restoring take nothing more";
 }

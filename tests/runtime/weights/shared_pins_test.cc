@@ -17,7 +17,7 @@ class SharedPinsOfWeights : public TcpWeights {
     for (std::int64_t version = 1; version <= 3; ++version)
       sums_.push_back(publish(version).value().checksum);
   }
-  SlotOffer offer(std::int64_t version) const {
+  WeightOffer offer(std::int64_t version) const {
     return {.version = v(version), .checksum = sums_[static_cast<std::size_t>(version - 1)]};
   }
   bool can_publish(std::int64_t version) { return publish(version, 0, kSoon).has_value(); }
@@ -48,7 +48,7 @@ TEST_F(SharedPinsOfWeights, WT2EverySlotIsPinnedOfItsOwnFromTheFirstCopyToTheLas
 
 TEST_F(SharedPinsOfWeights, OtherContentOrAForgottenVersionIsNotPinned) {
   SharedPins pins = SharedPins::open(config_).value();
-  SlotOffer other = offer(2);
+  WeightOffer other = offer(2);
   ++other.checksum;
   EXPECT_FALSE(pins.acquire(other));
   const auto three = pins.acquire(offer(3));
