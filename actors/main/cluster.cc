@@ -389,16 +389,25 @@ cli::VerbHelp UpCommand::help() {
   return {.name = "up",
           .group = cli::VerbGroup::kCluster,
           .description = "Start a cluster on this machine, in the background",
-          .examples = {"tandem up", "tandem up --port 0", "tandem up --bind 10.0.0.1"}};
+          .examples = {"tandem up", "tandem up --port 0", "tandem up --bind 10.0.0.1",
+                       "tandem up --hosts gpu-1,gpu-2"}};
 }
 
 void UpCommand::options(cli::Options& options) {
   add_listen_options(options, listen);
   add_memory(options, memory_bytes);
+  add_up_hosts(options, hosts);
 }
 
 Result<int> UpCommand::run(const cli::VerbContext& context) {
-  return cluster_up(*this, context.console);
+  if (!hosts.given()) return cluster_up(*this, context.console);
+  const auto up = [&](const cli::ListenOptions& listens) {
+    UpCommand command = *this;
+    command.listen = listens;
+    return cluster_up(command, context.console);
+  };
+  const auto down = [&] { return cluster_down(context.console); };
+  return up_with_hosts(hosts, listen, {.up = up, .down = down}, context.console);
 }
 
 cli::VerbHelp DownCommand::help() {

@@ -15,6 +15,7 @@
 #include "actors/cli/shared_options.h"
 #include "actors/cli/verb.h"
 #include "actors/main/controller_process.h"
+#include "actors/main/up_hosts.h"
 
 namespace tandem::app {
 
@@ -41,6 +42,7 @@ struct UpCommand {
 
   cli::ListenOptions listen;
   std::optional<std::int64_t> memory_bytes;  // see NodeCommand
+  UpHosts hosts;
 };
 
 struct DownCommand {

@@ -528,7 +528,9 @@ cli::VerbHelp NodeCommand::help() {
           .group = cli::VerbGroup::kCluster,
           .description = "The agent of this machine, in the foreground",
           .examples = {"tandem node", "tandem node --cpus 2 --memory 8GiB",
-                       "tandem node --controller 10.0.0.1:7420"}};
+                       "tandem node --controller 10.0.0.1:7420",
+                       "torchrun --nnodes 4 --nproc-per-node 1 --no-python tandem node --job "
+                       "job.yaml"}};
 }
 
 void NodeCommand::options(cli::Options& options) {
@@ -562,6 +564,7 @@ void NodeCommand::options(cli::Options& options) {
   add_of_run(options, of_run);
   options.flag("--join", join,
                "The controller is that of a `tandem run --cluster`: wait for it, and end with it");
+  add_rank_job(options, ranks);
   options.check([this]() -> Result<void> {
     if (joined && (controller || keep_controller || join))
       return Error{ErrorCode::kInvalid, "--cluster says where the controller is", "",
@@ -576,6 +579,12 @@ void NodeCommand::options(cli::Options& options) {
 }
 
 Result<int> NodeCommand::run(const cli::VerbContext& context) {
+  const bool named = controller || joined || keep_controller || of_run;
+  const auto turn = take_rank(ranks, {named, name, bind, cpus, memory_bytes}, context.console);
+  if (!turn) return turn.error();
+  if (turn->code) return *turn->code;
+  if (turn->join) controller = turn->join;
+  join = join || turn->join;
   const auto run = [&](node::Pulse pulse) {
     return run_node(*this, context.console, context.verbose, std::move(pulse));
   };

@@ -19,6 +19,7 @@
 
 #include "actors/cli/verb.h"
 #include "actors/main/background.h"
+#include "actors/main/rank_start.h"
 
 namespace tandem::app {
 
@@ -41,6 +42,7 @@ struct NodeCommand {
 
   // The controller at `controller` is that of such a cluster.
   bool join = false;
+  RankJob ranks;  // of the processes of a launcher
 
   ClusterFolder cluster() const;
   // Whoever gave the hosts of a `tandem run` ends them all at once, or one of them alone. SIGTERM

@@ -26,6 +26,8 @@ constexpr Duration kHearSignal = std::chrono::milliseconds(100);
 constexpr const char* kPrefix = "run-";
 // A folder has this prefix until its owner has its lock.
 constexpr const char* kNewPrefix = "new-";
+// The prefix of a folder that rank 0 of a launcher names (rank_start.h).
+constexpr const char* kRanksPrefix = "ranks-";
 // A new folder that is older was left by a command that ended before it had the lock.
 constexpr auto kNewFor = std::chrono::minutes(1);
 
@@ -46,8 +48,8 @@ void remove_left_folders(const fs::path& clusters) {
   for (const auto& entry : fs::directory_iterator(clusters, ignored)) {
     const ClusterFolder folder{.path = entry.path(), .of_run = true};
     const std::string name = folder.path.filename().string();
-    const bool left =
-        name.starts_with(kPrefix) || (name.starts_with(kNewPrefix) && !is_new(folder.path));
+    const bool young = name.starts_with(kNewPrefix) || name.starts_with(kRanksPrefix);
+    const bool left = name.starts_with(kPrefix) || (young && !is_new(folder.path));
     if (!left || FileLock::held(folder.owner_lock()) || controller_process(folder.path) ||
         running_keeper(folder.path))
       continue;

@@ -59,6 +59,29 @@ TEST(AllVerbs, AResumedRunNeedsNoJobFile) {
     cli::expect_refused({command}, all_verbs, "JOB.yaml is required", "--resume RUN_DIR");
 }
 
+TEST(AllVerbs, UpTakesHostsOfSsh) {
+  const auto up =
+      cli::parsed<UpCommand>({"up", "--hosts", "gpu-1,me@gpu-2:2222", "--ssh", "ssh -i key",
+                              "--ssh-option", "ProxyJump=gate", "--no-copy"});
+  ASSERT_EQ(up.hosts.chosen.hosts.size(), 2);
+  EXPECT_EQ(up.hosts.chosen.hosts[1].port, 2222);
+  EXPECT_EQ(up.hosts.ssh.command, "ssh -i key");
+  EXPECT_EQ(up.hosts.ssh.options, Words{"ProxyJump=gate"});
+  EXPECT_TRUE(up.hosts.no_copy);
+  cli::expect_refused({"up", "--hosts", "a,a"}, all_verbs, "is there twice", "leave one");
+  cli::expect_refused({"up", "--no-copy"}, all_verbs, "are for --hosts", "name the hosts");
+}
+
+TEST(AllVerbs, NodeTakesTheJobOfAllRanks) {
+  const auto node = cli::parsed<NodeCommand>(
+      {"node", "--job", "job.yaml", "--set", "rollout.n=4", "--port", "7430", "--min-nodes", "2"});
+  EXPECT_EQ(node.ranks.job, "job.yaml");
+  EXPECT_EQ(node.ranks.sets, Words{"rollout.n=4"});
+  EXPECT_EQ(node.ranks.port, 7430);
+  EXPECT_EQ(node.ranks.min_nodes, 2);
+  cli::expect_refused({"node", "--min-nodes", "2"}, all_verbs, "are for --job", "name the job");
+}
+
 TEST(AllVerbs, TakeTheValuesOfTheirOptions) {
   const auto generate =
       cli::parsed<GenerateCommand>({"generate", "m", "[1,2]", "a b", "--max-tokens", "5"});
@@ -378,6 +401,10 @@ up --node-grace-s: -
 up --health-port: -
 up --pricing: -
 up --memory: -
+up --hosts: -
+up --hosts-file: files
+up --ssh: -
+up --ssh-option: -
 cordon NODE: nodes
 cordon --reason: -
 drain NODE: nodes
@@ -397,6 +424,10 @@ node --advertise: -
 node --cpus: -
 node --memory: -
 node --cluster: -
+node --job: files
+node --set: sets
+node --port: -
+node --min-nodes: -
 generate MODEL_DIR: models
 generate PROMPT: -
 generate --max-tokens: -
