@@ -3,11 +3,11 @@
 #include "actors/cli/arguments.h"
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 
 #include "actors/job/key_hints.h"
 #include "actors/messages/roles.h"
+#include "runtime/link/endpoint.h"
 #include "scheduler/fleet/placement.h"
 
 namespace tandem::cli {
@@ -124,10 +124,13 @@ Result<std::vector<RoleScale>> parse_scales(const std::vector<std::string>& word
 }
 
 std::string not_a_host(const std::string& text) {
-  const auto plain = [](unsigned char c) { return std::isalnum(c) != 0 || c == '.' || c == '-'; };
-  const bool is_host = !text.empty() && std::isalnum(static_cast<unsigned char>(text[0])) != 0 &&
-                       std::ranges::all_of(text, plain);
-  return is_host ? "" : "`" + text + "` is neither an IPv4 address nor a host's name";
+  return link::is_host(text) ? "" : "`" + text + "` is neither an address nor a host's name";
+}
+
+std::string not_an_address(const std::string& text) {
+  return link::is_address(text)
+             ? ""
+             : "`" + text + "` is no address of IPv4 or IPv6, as in 10.0.0.1 or fd00::1";
 }
 
 }  // namespace tandem::cli

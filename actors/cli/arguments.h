@@ -40,9 +40,9 @@ std::vector<std::string> role_names();  // "rollout", …
 
 Error usage_error(std::string message, std::string help);
 
-// Characters of a host's name or an IPv4 address; whether it exists is not asked. Returns what is
-// wrong with the text, or an empty text.
-std::string not_a_host(const std::string& text);
+// Return what is wrong with the text, or an empty text. Whether there is such a host is not asked.
+std::string not_a_host(const std::string& text);      // an address, or characters of a name
+std::string not_an_address(const std::string& text);  // of IPv4 or IPv6, without brackets
 std::string joined(const std::vector<std::string>& words, const std::string& separator);
 // "did you mean `x`?" with the nearest of `names`, or `otherwise` where none is near (key_hints.h).
 std::string did_you_mean(const std::string& word, const std::vector<std::string>& names,

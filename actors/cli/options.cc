@@ -75,11 +75,6 @@ template Option& Option::between(int, int);
 template Option& Option::between(std::int64_t, std::int64_t);
 template Option& Option::between(double, double);
 
-Option& Option::ipv4() {
-  slot_->option->check(CLI::ValidIPV4);
-  return *this;
-}
-
 Option& Option::refuse_by(std::string (*fault_of)(const std::string& value)) {
   slot_->option->check(fault_of);
   return *this;

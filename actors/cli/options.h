@@ -37,7 +37,6 @@ class Option {
   Option& excludes(const Option& other);  // both together are an error
   template <class Number>                 // int, std::int64_t or double
   Option& between(Number least, Number most);
-  Option& ipv4();
   // While the line is parsed, `fault_of` returns the fault of a value, or an empty text.
   Option& refuse_by(std::string (*fault_of)(const std::string& value));
   Option& choices(std::vector<std::string> words);  // completion offers these

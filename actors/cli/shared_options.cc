@@ -132,6 +132,26 @@ void add_health_port(Options& options, std::optional<std::int64_t>& port) {
       .between(std::int64_t{1}, std::int64_t{65535});
 }
 
+void add_plaintext_gang(Options& options, bool& allowed) {
+  options.flag("--allow-plaintext-gang", allowed,
+               "Let the ranks of a learner on several hosts exchange gradients unencrypted, which "
+               "NCCL between hosts needs; only where the network between them is trusted");
+}
+
+void add_ports(Options& options, link::PortRange& ports) {
+  const auto take = [&ports](const std::string& text) -> Result<void> {
+    const auto range = link::parse_port_range(text);
+    if (!range) return usage_error(range.error().message, range.error().help);
+    ports = *range;
+    return {};
+  };
+  options
+      .read("--ports", take,
+            "Where no port is named, listen for other hosts at these alone, which a firewall can "
+            "open, as in 7420-7499: payloads, weights, and the ranks of a learner; else at any")
+      .value("LOW-HIGH");
+}
+
 void add_listen_options(Options& options, ListenOptions& listen) {
   add_port(options, listen.port);
   options
@@ -139,15 +159,17 @@ void add_listen_options(Options& options, ListenOptions& listen) {
            "The address of this machine at which nodes of other hosts reach the controller; "
            "127.0.0.1 without it. HTTP stays on 127.0.0.1")
       .value("ADDRESS")
-      .ipv4();
+      .refuse_by(not_an_address);
   options
       .add("--allow-host", listen.allow_hosts,
            "A name, besides localhost, by which HTTP clients may call this controller; "
            "repeatable")
       .value("NAME")
       .one_each();
+  add_ports(options, listen.ports);
   add_node_grace(options, listen.node_grace_s);
   add_health_port(options, listen.health_port);
+  add_plaintext_gang(options, listen.plaintext_gang);
   options.flag("--metrics-without-token", listen.metrics_without_token,
                "Serve /metrics to whoever can connect");
   const auto take_prices = [&listen](const std::string& text) -> Result<void> {

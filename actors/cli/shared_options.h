@@ -14,6 +14,7 @@
 #include "actors/cli/kinds.h"
 #include "actors/cli/options.h"
 #include "actors/cli/sweep.h"
+#include "runtime/link/port_range.h"
 #include "runtime/node/agent_messages.h"
 #include "scheduler/fleet/cost.h"
 
@@ -56,12 +57,18 @@ struct ListenOptions {
   std::optional<std::int64_t>
       health_port;  // where `bind` answers /healthz and /readyz, and nothing else
   std::optional<scheduler::Pricing> pricing;  // of jobs that have none of their own
+  link::PortRange ports;                      // at `bind`, for all that has no port of its own
+  bool plaintext_gang = false;                // the network between hosts is trusted
 };
 void add_listen_options(Options& options, ListenOptions& listen);
 // Of these, the ones that every verb has which starts a controller.
 void add_port(Options& options, int& port);
 void add_node_grace(Options& options, std::int64_t& seconds);
 void add_health_port(Options& options, std::optional<std::int64_t>& port);
+// --allow-plaintext-gang of every verb that starts a controller.
+void add_plaintext_gang(Options& options, bool& allowed);
+// --ports of every verb that starts a controller or a node.
+void add_ports(Options& options, link::PortRange& ports);
 
 // --memory of every verb that starts a node: the bytes that it offers.
 void add_memory(Options& options, std::optional<std::int64_t>& bytes);

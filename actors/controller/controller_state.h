@@ -201,6 +201,7 @@ struct ClusterRules {
   // Nodes are still on their way: a job starts with the rollouts that fit, one at least, and gets
   // the others as room comes.
   bool grows = false;
+  bool plaintext_gang = false;  // gangs may talk unencrypted between hosts, as NCCL does
 };
 
 // All that the core keeps from one event to the next.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "actors/controller/actor_end.h"
@@ -37,11 +38,43 @@ Reason initialising(const JobRecord& job, const ActorRecord& actor) {
   return scheduler::StartingVerifier{};
 }
 
+// The nodes of a gang, as text; empty where it has one.
+std::string several_nodes(const ActorRecord& actor) {
+  std::set<std::string> nodes;
+  for (const RankRecord& rank : actor.ranks) nodes.insert(rank.node);
+  std::string text;
+  for (const std::string& node : nodes) text += (text.empty() ? "" : ", ") + node;
+  return nodes.size() > 1 ? text : "";
+}
+
+// Whether the gang that is about to start may send its gradients between hosts. Its ranks encrypt
+// them, unless the network is trusted; but those on GPUs use NCCL, which cannot. If not, the job
+// fails.
+bool may_talk(Turn& turn, ActorRecord& actor) {
+  const std::string nodes = several_nodes(actor);
+  if (nodes.empty() || actor.ranks.front().started) return true;
+  if (turn.state.rules.plaintext_gang) {
+    turn.announce(actor, "its ranks on " + nodes + " exchange gradients unencrypted, as allowed",
+                  messages::EventLevel::kWarning);
+    return true;
+  }
+  if (actor.ranks.front().gpus.empty()) return true;
+  const std::string why = "the ranks of " + actor.name + " are on " + nodes +
+                          ", and NCCL would carry their gradients between these hosts unencrypted: "
+                          "start the controller with --allow-plaintext-gang where you trust that "
+                          "network, or let one host have room for all of them";
+  actor.ending = scheduler::JobFailed{why};
+  turn.announce(actor, "failed: " + why, messages::EventLevel::kError);
+  fail_job(turn, *turn.state.job_of(actor.name), why);
+  return false;
+}
+
 // A gang starts when all of its ranks are up, so that no rank waits in its rendezvous for one that
-// is still being spawned.
+// is still being spawned. May end the job.
 void start_ranks(Turn& turn, const JobRecord& job, ActorRecord& actor) {
   if (unlinked_rank(actor)) return;
   if (program_of(job.shape, actor.role)) return start_program(turn, job, actor);
+  if (!may_talk(turn, actor)) return;
   for (std::size_t r = 0; r < actor.ranks.size(); ++r) {
     RankRecord& rank = actor.ranks[r];
     if (rank.started || (r > 0 && actor.gang_endpoint.empty())) continue;
@@ -60,7 +93,8 @@ void start_ranks(Turn& turn, const JobRecord& job, ActorRecord& actor) {
                             .gang_endpoint = actor.gang_endpoint,
                             .gang_secret = actor.gang_secret,
                             .pages = planned_pages(job.shape, actor.role),
-                            .resume = actor.ever_ready || job.shape.resume_dir.has_value()}});
+                            .resume = actor.ever_ready || job.shape.resume_dir.has_value(),
+                            .gang_plain = turn.state.rules.plaintext_gang}});
   }
 }
 

@@ -53,6 +53,7 @@ IFS= read -r controller
 IFS= read -r cluster
 IFS= read -r public
 IFS= read -r secret
+IFS= read -r ports
 home=$cache/hosts/$cluster/$name
 mkdir -p "$home/keys" && cd "$home" && chmod 700 . keys &&
   printf "%s\n" "$public" >keys/.public && mv keys/.public keys/controller.public &&
@@ -70,7 +71,7 @@ if alive; then
 else
   # The agent keeps its log within its limits.
   TANDEM_HOME=$home TANDEM_LOG=$home/node.log "$found" node --controller "$controller" --join \
-    --name "$name" </dev/null >>node.log 2>&1 &
+    --name "$name" ${ports:+--ports "$ports"} </dev/null >>node.log 2>&1 &
   pid=$! child=1
   since=$(born "$pid")
   printf "%s %s\n" "$pid" "$since" >agent
@@ -141,7 +142,8 @@ std::vector<std::string> start_lines(const HostAgent& agent) {
           agent.controller,
           agent.cluster,
           agent.controller_public,
-          agent.node_secret};
+          agent.node_secret,
+          agent.ports};
 }
 
 std::optional<HostLine> parse_host_line(std::string_view line) {

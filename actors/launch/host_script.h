@@ -37,6 +37,7 @@ struct HostAgent {
   std::string controller;  // ADDRESS:PORT
   std::string cluster;     // names the folder of its state on the host
   std::string controller_public, node_secret;
+  std::string ports = {};  // as of `tandem node`; empty: any
 };
 
 // With the line that ends the script.

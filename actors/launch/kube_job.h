@@ -30,8 +30,10 @@ struct KubeJob {
   // The claim of the volume that all pods see. Empty: the manifest has a new one, of this size and
   // class; an empty class is the cluster's default.
   std::string claim = {}, storage = "100Gi", storage_class = {};
-  std::string queue = {};  // of Kueue; empty: none. Only with kJobSet
-  std::string job;         // the text of the job file; its relative paths start in kClaimFolder
+  std::string ports = {};  // at which pods listen for each other, as of `tandem run`; empty: any
+  bool plaintext_gang = false;  // likewise
+  std::string queue = {};       // of Kueue; empty: none. Only with kJobSet
+  std::string job;  // the text of the job file; its relative paths start in kClaimFolder
   KubeKeys keys;
   KubeForm form = KubeForm::kJobSet;
 };

@@ -153,6 +153,7 @@ constexpr std::string_view kNodeCommand = R"(
 - --join
 - --bind
 - $(POD_IP)
+@node_ports@
 )";
 
 // The job comes by standard input, so that its relative paths start in the working directory.
@@ -163,7 +164,7 @@ constexpr std::string_view kControllerCommand = R"(
 )";
 constexpr std::string_view kControllerRun = R"(|
 exec tandem run /dev/stdin --cluster "$TANDEM_HOME/cluster" --bind "$POD_IP" \
-  --port @port@ --health-port @health_port@ --min-nodes @min_nodes@ --nodes @nodes@ \
+  --port @port@@run_network@ --health-port @health_port@ --min-nodes @min_nodes@ --nodes @nodes@ \
   --link /tandem/resume/@name@-@run@ --resume-linked </etc/tandem/job/job.yaml
 )";
 
@@ -254,6 +255,9 @@ std::string kube_pod(const KubeJob& job, KubeRole role) {
                    {"port", std::to_string(kKubePort)},
                    {"payload_port", std::to_string(kKubePayloadPort)},
                    {"health_port", std::to_string(kKubeHealthPort)},
+                   {"node_ports", job.ports.empty() ? "" : "- --ports\n- " + quoted(job.ports)},
+                   {"run_network", (job.ports.empty() ? "" : " --ports " + job.ports) +
+                                       (job.plaintext_gang ? " --allow-plaintext-gang" : "")},
                    {"home", filled(kHome, {})},
                    {"confined", filled(kConfined, {})}};
   add_role(job, role, values);

@@ -25,6 +25,8 @@ before=$(checkpoints "$state/run" || checkpoints "$resumed")
 # The address of this node, the first one, which has the controller.
 name=$(scontrol show node "$SLURMD_NODENAME" | sed -n 's/.*NodeAddr=\([^ ]*\).*/\1/p')
 address=$(getent ahostsv4 "$name" | awk '$1 !~ /^127\./ { print $1; exit }')
+[[ -n $address ]] ||
+  address=$(getent ahostsv6 "$name" | awk '$1 !~ /^(::1$|::ffff:|fe80:)/ { print $1; exit }')
 [[ -n $address ]] || address=$(hostname -I | awk '{ print $1 }')
 
 # The others join it as soon as it has written where it listens. Where it is lost (69), Slurm is
@@ -35,14 +37,14 @@ if ((others > 0)); then
   srun ${SLURM_GPUS_ON_NODE:+--gpus-per-node=$SLURM_GPUS_ON_NODE} --nodes=$others --ntasks=$others --ntasks-per-node=1 --relative=1 --cpu-bind=none \
     --no-kill --kill-on-bad-exit=0 --wait=0 bash -c '
       trap : TERM # the node decides
-      "$0" node --cluster "$1" --name "$SLURMD_NODENAME"
-      (($? != 69)) || scontrol requeue "$2"' "$tandem" "$cluster" "$job" &
+      "$0" node --cluster "$1" --name "$SLURMD_NODENAME" ${3:+--ports "$3"}
+      (($? != 69)) || scontrol requeue "$2"' "$tandem" "$cluster" "$job" "$ports" &
 fi
 
 # A job that Slurm has started again goes on with its run.
 ((${SLURM_RESTART_COUNT:-0} == 0)) || what+=(--resume-linked)
 "$tandem" run "${what[@]}" --cluster "$cluster" --bind "$address" --node-name "$SLURMD_NODENAME" \
-  --min-nodes "$min_nodes" --nodes "$SLURM_JOB_NUM_NODES" --link "$state/run" &
+  --min-nodes "$min_nodes" --nodes "$SLURM_JOB_NUM_NODES" ${ports:+--ports "$ports"} --link "$state/run" &
 run=$!
 
 # Slurm tells the job to end, perhaps more than once: it saves, and then this script goes on.
@@ -108,13 +110,14 @@ std::string slurm_script(const SlurmJob& job) {
   for (const std::string& further : job.sbatch) option(further);
   text += "\nset -u\nexport TANDEM_HOME=" + shell_word(job.home.string()) +
           "\ntandem=" + shell_word(job.program.string()) +
-          "\nmin_nodes=" + std::to_string(job.min_nodes) +
+          "\nmin_nodes=" + std::to_string(job.min_nodes) + "\nports=" + job.ports +
           "\nresumed=" + shell_word(job.resume.string()) + "\nwhat=(";
   if (!job.job.empty()) text += shell_word(job.job.string());
   if (!job.resume.empty())
     text += (job.job.empty() ? "--resume " : " --resume ") + shell_word(job.resume.string());
   for (const std::string& set : job.sets) text += " --set " + shell_word(set);
   if (job.node_grace_s) text += " --node-grace-s " + std::to_string(*job.node_grace_s);
+  if (job.plaintext_gang) text += " --allow-plaintext-gang";
   text += ")\n";
   if (!job.sweep.empty()) text += sweep_text(job.sweep);
   return text + kRun;

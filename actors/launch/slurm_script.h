@@ -35,6 +35,8 @@ struct SlurmJob {
   std::string time, partition;  // as sbatch takes them; empty: the cluster's default
   std::int64_t gpus_per_node = 0;
   std::optional<std::int64_t> node_grace_s;  // as of `tandem run`
+  std::string ports;                         // as of `tandem run`; empty: any
+  bool plaintext_gang = false;               // likewise
   std::vector<std::string> sbatch;           // further options of sbatch, as --constraint=a100
 };
 

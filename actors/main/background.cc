@@ -146,6 +146,8 @@ std::vector<std::string> controller_words(const cli::ListenOptions& listen,
   if (listen.metrics_without_token) words.emplace_back("--metrics-without-token");
   if (listen.pricing) words.insert(words.end(), {"--pricing", scheduler::text_of(*listen.pricing)});
   words.insert(words.end(), {"--bind", listen.bind});
+  if (listen.plaintext_gang) words.emplace_back("--allow-plaintext-gang");
+  if (!listen.ports.is_any()) words.insert(words.end(), {"--ports", link::to_string(listen.ports)});
   if (of_run) words.insert(words.end(), {kOfRunOption, of_run->string()});
   return words;
 }

@@ -101,7 +101,9 @@ bool node_comes_up(const cli::ApiClient& api, Duration timeout) {
 }
 
 std::vector<std::string> words_of_node(const UpCommand& command) {
-  return node_words({.memory_bytes = command.memory_bytes, .keep_controller = true});
+  return node_words({.memory_bytes = command.memory_bytes,
+                     .keep_controller = true,
+                     .ports = command.listen.ports});
 }
 
 // The controller runs already: starts a node if none is Ready.
@@ -214,12 +216,14 @@ int run_controller(const ControllerCommand& command, std::optional<ExpectedJob> 
   auto process =
       ControllerProcess::start({.port = command.listen.port,
                                 .bind = command.listen.bind,
+                                .ports = command.listen.ports,
                                 .home = cli::tandem_home(),
                                 .cluster = cluster,
                                 .words = std::move(start_again),
                                 .allow_hosts = command.listen.allow_hosts,
                                 .node_grace = std::chrono::seconds(command.listen.node_grace_s),
                                 .health_port = command.listen.health_port,
+                                .plaintext_gang = command.listen.plaintext_gang,
                                 .metrics_without_token = command.listen.metrics_without_token,
                                 .pricing = command.listen.pricing,
                                 .expected = std::move(expected)});
@@ -257,10 +261,11 @@ int cluster_up(const UpCommand& command, const cli::Console& console) {
   if (const auto pid = controller_process(cli::tandem_home()))
     return console.complain(starts_already(*pid));
   // The payload sockets and the control socket are told to other hosts by this address.
-  if (command.listen.bind == "0.0.0.0")
-    return console.complain({ErrorCode::kInvalid,
-                             "`--bind 0.0.0.0` does not say how other hosts reach this one", "",
-                             "name this machine's address, as in --bind 10.0.0.1"});
+  if (link::is_any(command.listen.bind))
+    return console.complain(
+        {ErrorCode::kInvalid,
+         "`--bind " + command.listen.bind + "` does not say how other hosts reach this one", "",
+         "name this machine's address, as in --bind 10.0.0.1"});
   const fs::path log = home / "controller.log";
   if (const auto tried = try_state_folder(home); !tried) return console.complain(tried.error());
   node::remove_log(log);
@@ -386,11 +391,12 @@ Result<int> ControllerCommand::run(const cli::VerbContext& context) {
 }
 
 cli::VerbHelp UpCommand::help() {
-  return {.name = "up",
-          .group = cli::VerbGroup::kCluster,
-          .description = "Start a cluster on this machine, in the background",
-          .examples = {"tandem up", "tandem up --port 0", "tandem up --bind 10.0.0.1",
-                       "tandem up --hosts gpu-1,gpu-2"}};
+  return {
+      .name = "up",
+      .group = cli::VerbGroup::kCluster,
+      .description = "Start a cluster on this machine, in the background",
+      .examples = {"tandem up", "tandem up --port 0", "tandem up --bind 10.0.0.1",
+                   "tandem up --hosts gpu-1,gpu-2", "tandem up --bind 10.0.0.1 --ports 7420-7499"}};
 }
 
 void UpCommand::options(cli::Options& options) {

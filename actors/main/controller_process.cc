@@ -36,8 +36,10 @@
 #include "actors/main/job_inputs.h"
 #include "actors/main/job_shape.h"
 #include "actors/main/kept_prompts.h"
+#include "actors/main/linked_peers.h"
 #include "actors/main/memory_keeper.h"
 #include "actors/main/memory_plan.h"
+#include "actors/main/own_build.h"
 #include "actors/main/rank_process.h"
 #include "actors/main/socket_keeper.h"
 #include "actors/main/state_folder.h"
@@ -70,21 +72,6 @@ namespace {
 constexpr std::uint64_t kKeptPromptsBytesMax = std::uint64_t{1} << 30;
 
 constexpr Duration kTakeUpTimeout = std::chrono::hours(1);
-
-node::RankId rank_of(const ActorId& peer, const link::Hello& hello) {
-  return {hello.opaque, peer.incarnation, hello.rank};
-}
-
-// Takes the peer apart by its name alone, which messages::rank_name() made.
-node::RankId rank_of(const ActorId& peer) {
-  const auto at = peer.name.find('@');
-  const int rank = at == std::string::npos ? 0 : std::atoi(peer.name.c_str() + at + 1);
-  return {peer.name.substr(0, at), peer.incarnation, rank};
-}
-
-bool has_died(link::Down::Reason reason) {
-  return reason == link::Down::Reason::kDisconnected || reason == link::Down::Reason::kSuperseded;
-}
 
 // The error of a run that is in use: its user knows the `tandem run`, and not its controller.
 Error by_command(Error in_use, const fs::path& home, const fs::path& run_dir) {
@@ -181,16 +168,17 @@ struct ControllerProcess::Parts {
             .bulk = places(1)};
   }
   // Where other hosts may join, the plan counts memory for versions that arrive (memory_plan.h).
-  Hosts hosts() const { return options.bind == link::kLoopback ? Hosts::kOne : Hosts::kSeveral; }
+  Hosts hosts() const { return link::is_loopback(options.bind) ? Hosts::kOne : Hosts::kSeveral; }
   // `former`: the port of a controller that died; 0: any.
   std::uint16_t port(int offset, std::uint16_t former = 0) const {
     return static_cast<std::uint16_t>(options.port == 0 ? former : options.port + offset);
   }
   // Processes of this host come by a Unix socket; other hosts by TCP, where there are keys.
-  std::vector<link::Binding> places(int port_offset, std::uint16_t former = 0) {
-    const auto next = [](auto& folder) { return folder->next(); };
-    std::vector<link::Binding> places{{sockets.with(next), std::nullopt}};
-    if (keys) places.push_back({{.host = options.bind, .port = port(port_offset, former)}, keys});
+  std::vector<link::Binding> places(int offset, std::uint16_t former = 0) {
+    std::vector<link::Binding> places{{sockets.with([](auto& f) { return f->next(); }), {}}};
+    link::Endpoint at{.host = options.bind, .port = port(offset, former)};
+    if (offset > 0 && !options.ports.has(at.port)) at.port = 0;
+    if (keys) places.push_back({std::move(at), keys, options.ports});
     return places;
   }
   void tell_people(const std::string& news) {
@@ -371,7 +359,9 @@ controller::ControllerActions ControllerProcess::Parts::actions() {
     runs.events.append(event);
     return state->journal().append(event);
   };
-  actions.rules = {.node_grace = options.node_grace, .grows = options.cluster.grows()};
+  actions.rules = {.node_grace = options.node_grace,
+                   .grows = options.cluster.grows(),
+                   .plaintext_gang = options.plaintext_gang};
   actions.events_before = state->journal().events_before();
   return actions;
 }
@@ -462,8 +452,7 @@ Result<void> ControllerProcess::Parts::listen() {
   if (!folder) return folder.error();
   sockets.with([&](auto& mine) { mine.emplace(std::move(*folder)); });
   // The ports are exposed before the link listens: a peer's first message must find its port.
-  const auto remembered = state->remembered();
-  controller = system.spawn<Controller>("controller", [this, remembered] {
+  controller = system.spawn<Controller>("controller", [this, remembered = state->remembered()] {
     return std::make_unique<Controller>(epoch.value, actions(), remembered);
   });
   arrivals.news.emplace(controller);
@@ -478,7 +467,8 @@ Result<void> ControllerProcess::Parts::listen() {
     return link::LinkServer::listen(io, places(0, former_port),
                                     {.name = "controller",
                                      .incarnation = Incarnation{epoch.value},
-                                     .build = messages::wire_build()},
+                                     .build = messages::wire_build(),
+                                     .program = own_build()},
                                     {.remote_grace = options.node_grace}, link_callbacks());
   };
   auto server = listen_at(former.control);

@@ -3,7 +3,7 @@
 //
 //   port      who comes there
 //   PORT      agents and ranks, by links (and a Unix socket for those of this host)
-//   PORT + 1  ranks, for payloads; a second job gets any free port
+//   PORT + 1  ranks, for payloads; a second job gets any free port (of ControllerOptions::ports)
 //   PORT + 2  HTTP, on the loopback address only
 //   any other probes of /healthz and /readyz, on the address for other hosts, where a port is named
 //
@@ -25,6 +25,7 @@
 #include "actors/main/background.h"
 #include "actors/main/roles/job_prompts.h"
 #include "runtime/link/endpoint.h"
+#include "runtime/link/port_range.h"
 #include "scheduler/fleet/cost.h"
 
 namespace tandem::app {
@@ -40,6 +41,7 @@ struct ExpectedJob {
 struct ControllerOptions {
   int port = 0;                        // 0: any free ones
   std::string bind = link::kLoopback;  // where nodes and payloads of other hosts arrive
+  link::PortRange ports = {};          // at `bind`; with one, PORT + 1 counts only if it is in it
   std::filesystem::path home;          // TANDEM_HOME: runs/ is made below it
   // The state folder, whose lock the controller holds, with controller.sqlite and controller.json.
   // Other hosts can join the cluster of a `tandem run` only where `bind` is not the loopback.
@@ -50,6 +52,7 @@ struct ControllerOptions {
   // For so long a host that hears of no controller keeps its ranks.
   Duration node_grace = node::kNodeGraceDefault;
   std::optional<std::int64_t> health_port = {};  // for probes; else there is no such server
+  bool plaintext_gang = false;                   // ClusterRules::plaintext_gang
   // Serve /metrics to clients without the token.
   bool metrics_without_token = false;
   std::optional<scheduler::Pricing> pricing = {};  // of submitted jobs that have none

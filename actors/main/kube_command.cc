@@ -4,6 +4,7 @@
 #include <type_traits>
 #include <variant>
 
+#include "actors/cli/shared_options.h"
 #include "actors/job/load_job.h"
 #include "actors/job/print_job.h"
 #include "actors/launch/kube_manifest.h"
@@ -129,6 +130,8 @@ launch::KubeJob kube_job(const KubeCommand& command, const job::JobSpec& job) {
       .shm = command.shm.value_or(""),
       .claim = command.claim.value_or(""),
       .storage_class = command.storage_class.value_or(""),
+      .ports = to_string(command.ports),
+      .plaintext_gang = command.plaintext_gang,
       .queue = command.queue.value_or(""),
       .job = job::print_job(job),
       .keys = new_keys(),
@@ -199,6 +202,8 @@ void KubeCommand::options(cli::Options& options) {
   options.add("--shm", shm, "How much of it shared memory may have; else all")
       .value("QUANTITY")
       .refuse_by(launch::not_a_quantity);
+  cli::add_ports(options, ports);
+  cli::add_plaintext_gang(options, plaintext_gang);
   add_objects(*this, options);
   options.flag("--plain", plain, "For a cluster without JobSet: a Service and two Jobs");
   options.check([this]() -> Result<void> {

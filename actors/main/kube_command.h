@@ -13,6 +13,7 @@
 
 #include "actors/cli/verb.h"
 #include "actors/main/launch_options.h"
+#include "runtime/link/port_range.h"
 
 namespace tandem::app {
 
@@ -29,6 +30,8 @@ struct KubeCommand {
   // Defaults: those of launch::KubeJob.
   std::optional<std::string> cpus_per_node, memory_per_node, shm;
   std::optional<std::string> space, claim, storage, storage_class, queue;
+  link::PortRange ports;
+  bool plaintext_gang = false;
   bool plain = false;
 };
 

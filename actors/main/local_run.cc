@@ -272,7 +272,9 @@ std::optional<JoinableCluster> joinable_of(const RunCommand& command) {
                          .grows = command.nodes.value_or(0) > command.min_nodes,
                          .port = command.port,
                          .health_port = command.health_port,
-                         .node_grace_s = command.node_grace_s};
+                         .node_grace_s = command.node_grace_s,
+                         .ports = command.ports,
+                         .plaintext_gang = command.plaintext_gang};
 }
 
 int run_job(const RunCommand& given, const cli::Console& console, bool verbose) {
@@ -370,9 +372,9 @@ void RunCommand::options(cli::Options& options) {
       .value("DIR");
   options.add("--bind", bind, "The address of this host that they reach")
       .value("ADDRESS")
-      .ipv4()
+      .refuse_by(cli::not_an_address)
       .refuse_by([](const std::string& address) -> std::string {
-        return address.starts_with("127.") || address == "0.0.0.0"
+        return link::is_loopback(address) || link::is_any(address)
                    ? "no other host reaches this one at " + address
                    : "";
       });
@@ -388,8 +390,10 @@ void RunCommand::options(cli::Options& options) {
       .value("N")
       .between(std::int64_t{1}, kNodesMax);
   cli::add_port(options, port);
+  cli::add_ports(options, ports);
   cli::add_health_port(options, health_port);
   cli::add_node_grace(options, node_grace_s);
+  cli::add_plaintext_gang(options, plaintext_gang);
   options.add("--link", link, "Make PATH a symbolic link to the run").value("PATH");
   options.flag("--resume-linked", resume_linked,
                "Where --link leads to a run already, go on with that one, as it is, instead");
@@ -401,11 +405,12 @@ void RunCommand::options(cli::Options& options) {
                    "other hosts need the folder and the address"};
     const RunCommand none;
     const bool alone = min_nodes == none.min_nodes && !nodes && !node_name && port == none.port &&
-                       !health_port && node_grace_s == none.node_grace_s;
+                       !health_port && node_grace_s == none.node_grace_s && ports.is_any() &&
+                       !plaintext_gang;
     if (cluster || alone) return {};
     return Error{ErrorCode::kInvalid,
-                 "--min-nodes, --nodes, --node-name, --port, --health-port and --node-grace-s "
-                 "are for --cluster",
+                 "--min-nodes, --nodes, --node-name, --port, --ports, --health-port, "
+                 "--node-grace-s and --allow-plaintext-gang are for --cluster",
                  "", "leave them out"};
   });
 }

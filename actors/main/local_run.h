@@ -11,6 +11,7 @@
 #include "actors/cli/verb.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/json.h"
+#include "runtime/link/port_range.h"
 #include "runtime/node/agent_messages.h"
 
 namespace tandem::app {
@@ -40,6 +41,8 @@ struct RunCommand {
   std::optional<std::filesystem::path> cluster;
   std::optional<std::string> bind, node_name;
   int port = 0;
+  link::PortRange ports;
+  bool plaintext_gang = false;
   std::optional<std::int64_t> health_port;
   std::int64_t node_grace_s = node::kNodeGraceDefault / std::chrono::seconds(1);
   std::int64_t min_nodes = 1;  // with which the job begins

@@ -20,6 +20,7 @@
 #include "actors/main/controller_keeper.h"
 #include "actors/main/node_keeper.h"
 #include "actors/main/node_watch.h"
+#include "actors/main/own_build.h"
 #include "actors/main/this_node.h"
 #include "actors/main/told.h"
 #include "actors/main/turn_watch.h"
@@ -41,7 +42,6 @@
 #include "runtime/weights/weight_family.h"
 
 namespace tandem::app {
-
 namespace {
 
 // How long a link may take. A controller that is started again has another Unix socket: its file is
@@ -52,8 +52,7 @@ constexpr Duration kRemoteLinkPatience = std::chrono::seconds(20);
 constexpr Duration kHungAfter = std::chrono::seconds(5);
 constexpr Duration kLookAtLink = std::chrono::milliseconds(50);
 constexpr Duration kLookForController = std::chrono::milliseconds(500);
-// How long a node waits for the controller of a cluster that it is to join: its host reads the data
-// of the job before.
+// How long a node waits for the controller that it joins, whose host reads the job's data before.
 constexpr Duration kControllerWithin = std::chrono::hours(1);
 // The exit code for kEmptied, 128 + SIGTERM: an engine gives another host for it.
 constexpr int kEmptiedCode = 143;
@@ -74,7 +73,7 @@ Result<link::Dial> dial_controller(const NodeCommand& command) {
   if (endpoint->is_local()) return link::Dial{std::move(*endpoint), std::nullopt};
   auto keys = link::node_keys(cli::tandem_home());
   if (!keys) return keys.error();
-  return link::Dial{std::move(*endpoint), std::move(*keys)};
+  return link::Dial{link::in_known_family(std::move(*endpoint)), std::move(*keys)};
 }
 
 // The address at which the controller of this host listens for nodes of other hosts; empty if it
@@ -82,19 +81,19 @@ Result<link::Dial> dial_controller(const NodeCommand& command) {
 std::string controller_address(const NodeCommand& command) {
   const auto file = read_controller_file(command.cluster().path);
   const auto at = link::parse_endpoint(file ? file->control : "");
-  return at && !at->is_local() && at->host != link::kLoopback ? at->host : "";
+  return at && !at->is_local() && !link::is_loopback(at->host) ? at->host : "";
 }
 
 // The address at which the ranks of a node may listen for other hosts; empty where no processes of
 // other hosts come.
 Result<std::string> listening_address(const NodeCommand& command, const link::Dial& controller) {
-  if (command.bind == "0.0.0.0" && !command.advertise)
-    return Error{ErrorCode::kInvalid, "`--bind 0.0.0.0` needs --advertise", "",
+  if (command.bind && link::is_any(*command.bind) && !command.advertise)
+    return Error{ErrorCode::kInvalid, "`--bind " + *command.bind + "` needs --advertise", "",
                  "the address by which other hosts reach this one"};
   if (command.bind) return *command.bind;
   if (controller.to.is_local()) {
     const std::string address = controller_address(command);
-    if (address != "0.0.0.0") return address;
+    if (!link::is_any(address)) return address;
     // The controller takes all addresses, so that none of them can be told to other hosts.
     log::warn("event=no_address_for_other_hosts help=\"name this machine's with --bind\"");
     return std::string();
@@ -120,6 +119,7 @@ node::AgentConfig agent_config(const NodeCommand& command, const link::Dial& con
   return {.program = own_program().string(),
           .controller = to_string(controller.to),
           .advertise = command.advertise.value_or(""),
+          .ports = to_string(command.ports),
           .secret = controller.keys ? to_text(*controller.keys) : "",
           .usage_interval = node::kUsageInterval};
 }
@@ -345,12 +345,14 @@ Served serve(node::AgentConfig config, const NodeCommand& command, const link::D
                                  : "controller_heard_again");
   };
   callbacks.on_down = [&](const ActorId&, const link::Down& down) {
+    if (down.reason == link::Down::Reason::kRefused) end({Served::End::kGoodbye, down.error});
     if (const auto ended = note_loss(state, down.reason, controller.to.is_local())) end(*ended);
   };
   link::LinkClient link(io, controller,
                         {.name = messages::node_peer(config.node.node, getpid()),
                          .incarnation = config.node.incarnation,
-                         .build = messages::wire_build()},
+                         .build = messages::wire_build(),
+                         .program = own_build()},
                         {}, callbacks);
   link_pointer = &link;
   link.start();
@@ -516,6 +518,7 @@ std::vector<std::string> node_words(const NodeCommand& command) {
   add("--name", command.name);
   add("--bind", command.bind);
   add("--advertise", command.advertise);
+  if (!command.ports.is_any()) add("--ports", to_string(command.ports));
   if (command.cpus) add("--cpus", dump_json(*command.cpus));
   if (command.memory_bytes) add("--memory", std::to_string(*command.memory_bytes));
   if (command.keep_controller) words.emplace_back("--keep-controller");
@@ -544,11 +547,12 @@ void NodeCommand::options(cli::Options& options) {
            "The address of this machine at which its actors serve weights to other hosts and "
            "the learner's ranks meet; else the one from which it reaches --controller")
       .value("ADDRESS")
-      .ipv4();
+      .refuse_by(cli::not_an_address);
   options
       .add("--advertise", advertise, "How other hosts reach --bind, where they use another address")
       .value("ADDRESS")
       .refuse_by(cli::not_a_host);
+  add_ports(options, ports);
   options.add("--cpus", cpus, "CPUs it offers; else those this process may use")
       .value("N")
       .between(0.01, 65536.0);
@@ -580,7 +584,8 @@ void NodeCommand::options(cli::Options& options) {
 
 Result<int> NodeCommand::run(const cli::VerbContext& context) {
   const bool named = controller || joined || keep_controller || of_run;
-  const auto turn = take_rank(ranks, {named, name, bind, cpus, memory_bytes}, context.console);
+  const auto turn =
+      take_rank(ranks, {named, name, bind, cpus, memory_bytes, ports}, context.console);
   if (!turn) return turn.error();
   if (turn->code) return *turn->code;
   if (turn->join) controller = turn->join;

@@ -20,6 +20,7 @@
 #include "actors/cli/verb.h"
 #include "actors/main/background.h"
 #include "actors/main/rank_start.h"
+#include "runtime/link/port_range.h"
 
 namespace tandem::app {
 
@@ -36,6 +37,7 @@ struct NodeCommand {
   std::optional<double> cpus;                   // default: those that this process may use
   std::optional<std::int64_t> memory_bytes;     // at most; default: all that the machine has left
   bool keep_controller = false;                 // of this state folder; not with `controller`
+  link::PortRange ports;                        // at which ranks listen for other hosts
   std::optional<std::filesystem::path> of_run;  // the state folder of a `tandem run`'s cluster
   // The folder of such a cluster on another host, in which its controller says where it listens.
   std::optional<std::filesystem::path> joined;

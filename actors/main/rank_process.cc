@@ -18,6 +18,7 @@
 
 #include "actors/job/load_job.h"
 #include "actors/main/background.h"
+#include "actors/main/own_build.h"
 #include "actors/main/role_instance.h"
 #include "actors/main/roles/registry.h"
 #include "actors/messages/rank.h"
@@ -162,7 +163,8 @@ int run_rank(std::span<const char* const> arguments) {
   link::Stillness stillness([] { return node::cpu_wait(); });
   EngineDevice device;
   auto begun = rank::RankSession::begin(
-      std::move(*words), [&] { return stillness.look(progress.report(), steady_now()); });
+      std::move(*words), [&] { return stillness.look(progress.report(), steady_now()); }, {},
+      own_build());
   if (!begun) return exit_code(begun.error().code);
   rank::RankSession& session = **begun;
   const node::RankId& id = session.words().id;

@@ -61,7 +61,7 @@ Result<std::string> own_address(const RankJob& ranks, const RankNode& node,
   if (node.bind) return *node.bind;
   if (place.master.empty()) return no_master(place);
   auto way = link::way_to({.host = place.master, .port = static_cast<std::uint16_t>(ranks.port)});
-  if (way && !way->theirs.starts_with("127.")) return std::move(way->theirs);
+  if (way && !link::is_loopback(way->theirs)) return std::move(way->theirs);
   return Error{
       ErrorCode::kInvalid,
       "MASTER_ADDR is " + place.master + ", which " +
@@ -96,6 +96,8 @@ Result<std::vector<std::string>> run_words(const RankJob& ranks, const RankNode&
   add("--min-nodes", std::to_string(least));
   add("--nodes", std::to_string(std::max(least, place->hosts.value_or(least))));
   if (node.name) add("--node-name", *node.name);
+  if (!node.ports.is_any()) add("--ports", to_string(node.ports));
+  if (ranks.plaintext_gang) words.emplace_back("--allow-plaintext-gang");
   return words;
 }
 
@@ -139,9 +141,11 @@ void add_rank_job(cli::Options& options, RankJob& job) {
       .add("--min-nodes", job.min_nodes, "With --job: begin when so many nodes are ready; else all")
       .value("N")
       .between(std::int64_t{1}, kNodesMax);
+  cli::add_plaintext_gang(options, job.plaintext_gang);
   options.check([&job]() -> Result<void> {
-    if (job.job || (job.sets.empty() && !job.min_nodes)) return {};
-    return Error{ErrorCode::kInvalid, "--set and --min-nodes are for --job", "", "name the job"};
+    if (job.job || (job.sets.empty() && !job.min_nodes && !job.plaintext_gang)) return {};
+    return Error{ErrorCode::kInvalid, "--set, --min-nodes and --allow-plaintext-gang are for --job",
+                 "", "name the job"};
   });
 }
 
@@ -181,7 +185,8 @@ Result<RankTurn> take_rank(const RankJob& ranks, const RankNode& node,
   }
   if (place.master.empty()) return no_master(place);
   return RankTurn{.code = await_keys(console),
-                  .join = place.master + ":" + std::to_string(ranks.port)};
+                  .join = to_string(link::Endpoint{
+                      .host = place.master, .port = static_cast<std::uint16_t>(ranks.port)})};
 }
 
 }  // namespace tandem::app

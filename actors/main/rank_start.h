@@ -20,6 +20,7 @@
 #include "actors/cli/options.h"
 #include "actors/cli/shared_options.h"
 #include "runtime/base/result.h"
+#include "runtime/link/port_range.h"
 
 namespace tandem::app {
 
@@ -29,6 +30,7 @@ struct RankJob {
   std::vector<std::string> sets;
   int port = cli::kPortDefault;           // of rank 0's controller
   std::optional<std::int64_t> min_nodes;  // default: all hosts
+  bool plaintext_gang = false;            // the network between hosts is trusted
 };
 void add_rank_job(cli::Options& options, RankJob& job);
 
@@ -38,6 +40,7 @@ struct RankNode {
   std::optional<std::string> name, bind;
   std::optional<double> cpus;
   std::optional<std::int64_t> memory_bytes;
+  link::PortRange ports;  // at which ranks listen for other hosts
 };
 
 // What follows. With neither of both the node is as without a launcher.

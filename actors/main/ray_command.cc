@@ -66,6 +66,8 @@ void RayCommand::options(cli::Options& options) {
            "CPUs of each node's bundle; else as many as so many nodes have")
       .value("N")
       .between(0.01, 65536.0);
+  cli::add_ports(options, ports);
+  cli::add_plaintext_gang(options, plaintext_gang);
   options.add("--address", address, "The Ray cluster, as ray.init takes it; else auto")
       .value("HOST:PORT");
   options.add("--python", python, "The Python that has Ray; else python3").value("PROGRAM");
@@ -112,12 +114,14 @@ Result<std::vector<std::string>> RayCommand::submit_words(const cli::Console& co
   add("--min-nodes", std::to_string(hosts.least()));
   add("--gpus-per-node", std::to_string(hosts.gpus));
   if (cpus_per_node) add("--cpus-per-node", dump_json(*cpus_per_node));
+  if (!ports.is_any()) add("--ports", to_string(ports));
   if (wait_s) add("--wait-s", std::to_string(*wait_s));
   if (save_s) add("--save-s", std::to_string(*save_s));
   if (run) add("--resume", run->string());
   made.emplace_back("--");
   if (job) made.push_back(fs::absolute(*job).string());
   for (const std::string& set : sets) add("--set", set);
+  if (plaintext_gang) made.emplace_back("--allow-plaintext-gang");
   return made;
 }
 

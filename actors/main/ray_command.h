@@ -12,6 +12,7 @@
 
 #include "actors/cli/verb.h"
 #include "actors/main/launch_options.h"
+#include "runtime/link/port_range.h"
 
 namespace tandem::app {
 
@@ -27,6 +28,8 @@ struct RayCommand {
   std::vector<std::string> sets;
   LaunchHosts hosts;
   std::optional<double> cpus_per_node;  // default: as many as so many nodes have
+  link::PortRange ports;
+  bool plaintext_gang = false;
   std::string address = "auto", python = "python3";
   std::optional<std::int64_t> wait_s, save_s;  // defaults: those of the program
 

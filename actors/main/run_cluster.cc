@@ -138,6 +138,8 @@ Result<std::unique_ptr<RunCluster>> RunCluster::start(RunClusterOptions options,
     command.listen.port = shared->port;
     command.listen.health_port = shared->health_port;
     command.listen.node_grace_s = shared->node_grace_s;
+    command.listen.ports = shared->ports;
+    command.listen.plaintext_gang = shared->plaintext_gang;
   }
   auto started = node::fork_daemon("the controller", [&] {
     // It is no second `tandem run`, for people and for pkill.
@@ -178,7 +180,10 @@ Result<std::optional<int>> RunCluster::wait_for_node(node::Signals& signals) {
   if (auto end = wait_for_word(signals); !end || *end) return end;
   NodeCommand command{
       .memory_bytes = memory_bytes_, .keep_controller = true, .of_run = folder_.path};
-  if (joinable_) command.name = joinable_->node_name;
+  if (joinable_) {
+    command.name = joinable_->node_name;
+    command.ports = joinable_->ports;
+  }
   std::vector<std::string> words = node_words(command);
   if (verbose_) words.emplace_back("-v");
   auto node = start_role(std::move(words), folder_.log_of(kNodeRole));

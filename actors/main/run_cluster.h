@@ -41,6 +41,8 @@ struct JoinableCluster {
   int port = 0;
   std::optional<std::int64_t> health_port;
   std::int64_t node_grace_s = node::kNodeGraceDefault / std::chrono::seconds(1);
+  link::PortRange ports;  // of the controller and of the node on this host
+  bool plaintext_gang = false;
 };
 
 struct RunClusterOptions {

@@ -92,6 +92,8 @@ void SlurmCommand::options(cli::Options& options) {
            "the job again; 300 without it")
       .value("N")
       .between(cli::kNodeGraceMinS, cli::kNodeGraceMaxS);
+  cli::add_ports(options, ports);
+  cli::add_plaintext_gang(options, plaintext_gang);
   options
       .add("--sbatch", sbatch,
            "A further option of sbatch, as in --sbatch=--constraint=a100; also "
@@ -138,6 +140,8 @@ Result<launch::SlurmJob> SlurmCommand::slurm_job(const cli::Console& console) co
                           .partition = partition.value_or(""),
                           .gpus_per_node = hosts.gpus,
                           .node_grace_s = node_grace_s,
+                          .ports = to_string(ports),
+                          .plaintext_gang = plaintext_gang,
                           .sbatch = sbatch};
 }
 

@@ -13,6 +13,7 @@
 #include "actors/cli/verb.h"
 #include "actors/launch/slurm_script.h"
 #include "actors/main/launch_options.h"
+#include "runtime/link/port_range.h"
 
 namespace tandem::app {
 
@@ -30,6 +31,8 @@ struct SlurmCommand {
   LaunchHosts hosts;
   std::optional<std::string> time, partition;
   std::optional<std::int64_t> node_grace_s;
+  link::PortRange ports;
+  bool plaintext_gang = false;
   std::vector<std::string> sbatch;
   bool dry_run = false;
 

@@ -60,12 +60,12 @@ std::string ssh_settings(const UpHosts& hosts, const launch::SshHost& host) {
 // The address of this host for the others, where --bind names none.
 Result<std::string> address_for(const UpHosts& hosts) {
   std::string chosen, towards;
-  Error last{ErrorCode::kUnreachable, "no host is known by an IPv4 address"};
+  Error last{ErrorCode::kUnreachable, "no host is known by an address"};
   for (const launch::SshHost& host : hosts.chosen.hosts) {
     const std::string there = launch::address_in_settings(ssh_settings(hosts, host), host);
     const auto address = link::local_address_towards({.host = there, .port = kSshPort});
     if (!address) last = address.error();
-    if (!address || address->starts_with("127.")) continue;
+    if (!address || link::is_loopback(*address)) continue;
     if (chosen.empty()) {
       chosen = *address;
       towards = host.name;
@@ -86,13 +86,14 @@ Result<std::string> controller_address() {
   const auto file = read_controller_file(cli::tandem_home());
   if (!file) return file.error();
   const auto at = link::parse_endpoint(file->control);
-  if (at && !at->is_local() && !at->host.starts_with("127.")) return file->control;
+  if (at && !at->is_local() && !link::is_loopback(at->host)) return file->control;
   return Error{ErrorCode::kInvalid, "the cluster that is up is for this host alone",
                cli::tandem_home().string(),
                "`tandem down`, then again: it listens where other hosts reach it from then on"};
 }
 
-Result<HostKeeperOptions> keeper_options(const UpHosts& hosts, const fs::path& home) {
+Result<HostKeeperOptions> keeper_options(const UpHosts& hosts, const link::PortRange& ports,
+                                         const fs::path& home) {
   const auto controller = controller_address();
   if (!controller) return controller.error();
   const auto controller_public = read_secret(home / "keys" / "controller.public");
@@ -111,7 +112,8 @@ Result<HostKeeperOptions> keeper_options(const UpHosts& hosts, const fs::path& h
                                      .controller = *controller,
                                      .cluster = cluster,
                                      .controller_public = *controller_public,
-                                     .node_secret = *node_secret}};
+                                     .node_secret = *node_secret,
+                                     .ports = to_string(ports)}};
 }
 
 bool cluster_is_up() {
@@ -222,7 +224,7 @@ Result<int> up_with_hosts(const UpHosts& hosts, const cli::ListenOptions& listen
     listens.bind = *std::move(address);
   }
   if (const int code = cluster.up(listens); code != 0) return code;
-  auto options = keeper_options(hosts, home);
+  auto options = keeper_options(hosts, listen.ports, home);
   // ssh adds a random suffix to the path of a socket that it makes.
   const bool short_home = home.string().size() <= kHomeBytesMax;
   auto sockets = link::SocketFolder::make(short_home ? home : fs::path());

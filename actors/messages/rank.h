@@ -39,9 +39,10 @@ struct StartRank {
   std::string gang_secret;    // made by rank 0 at random for this incarnation; empty for rank 0
   std::int64_t pages = 0;     // pages that the memory plan gives a rollout's cache; 0: no plan
   bool resume = false;        // the learner loads the newest complete checkpoint, if there is one
+  bool gang_plain = false;    // ranks of a gang may talk unencrypted over the network between hosts
 };
 TANDEM_WIRE(StartRank, job, actor, role, incarnation, rank, ranks, run_dir, job_yaml,
-            bulk_endpoints, gang_endpoint, gang_secret, pages, resume)
+            bulk_endpoints, gang_endpoint, gang_secret, pages, resume, gang_plain)
 
 // Every message that a rank can get from the controller before its role begins.
 using RankInbox = std::variant<StartRank>;

@@ -11,9 +11,9 @@ namespace tandem::messages {
 // Raised by whoever changes the packets of links, the heads of parcels or the codec itself, and by
 // whoever changes bytes that processes of a job exchange beside links: payloads, weights over TCP,
 // the collectives of a gang. Changes of messages change the hash instead.
-inline constexpr int kWireProtocol = 1;
+inline constexpr int kWireProtocol = 2;
 
-// "tandem-wire 1/9f86d081884c7d65".
+// "tandem-wire 2/9f86d081884c7d65".
 std::string wire_build();
 
 }  // namespace tandem::messages

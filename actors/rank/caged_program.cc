@@ -102,6 +102,7 @@ Result<node::ChildProgram> program_of(Cage cage, const RankWords& words,
                                       to_string(link),
                                       "",
                                       "",
+                                      "",
                                       "0",
                                       std::to_string(words.alone_max / std::chrono::seconds(1))};
   program.env[node::kActorVariable] = join_rank_words(told);

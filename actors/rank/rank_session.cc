@@ -49,7 +49,8 @@ bool may_come_back(link::Down::Reason reason, bool remote) {
 }
 
 Result<std::unique_ptr<RankSession>> RankSession::begin(RankWords words, ReportProgress progress,
-                                                        Passing passing) {
+                                                        Passing passing,
+                                                        link::ProgramBuild program) {
   const bool may_outlive = words.parent == 0;
   const auto armed = may_outlive ? Result<void>()
                                  : node::arm_parent_death_signal(static_cast<pid_t>(words.parent));
@@ -59,12 +60,13 @@ Result<std::unique_ptr<RankSession>> RankSession::begin(RankWords words, ReportP
       to_string(ActorId{messages::rank_name(words.id.actor, words.id.rank), words.id.incarnation}),
       LogLevel::kInfo);
   return std::unique_ptr<RankSession>(new RankSession(std::move(words), node::OwnLog::inherited(),
-                                                      std::move(progress), std::move(passing)));
+                                                      std::move(progress), std::move(passing),
+                                                      std::move(program)));
 }
 
 // signals_ is made before io_, whose thread inherits the mask.
 RankSession::RankSession(RankWords words, node::OwnLog log, ReportProgress progress,
-                         Passing passing)
+                         Passing passing, link::ProgramBuild program)
     : words_(std::move(words)), log_(std::move(log)), passing_(std::move(passing)) {
   alone_max_ = words_.alone_max;
   if (auto owner = node::Owner::of_environment()) owner_.emplace(*std::move(owner), end_with_owner);
@@ -87,7 +89,8 @@ RankSession::RankSession(RankWords words, node::OwnLog log, ReportProgress progr
                   .rank = words_.id.rank,
                   .pid = 0,
                   .build = messages::wire_build(),
-                  .opaque = words_.id.actor},
+                  .opaque = words_.id.actor,
+                  .program = std::move(program)},
       options, callbacks);
   to_controller_ = link::to_server(*link_);
 }

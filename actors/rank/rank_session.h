@@ -52,10 +52,11 @@ class RankSession {
     std::function<void(const link::Hello& controller)> up;
     std::function<void()> down;
   };
-  // Arms the parent-death signal, unless the rank may outlive its agent. Errors: the agent has
-  // ended already.
+  // Arms the parent-death signal, unless the rank may outlive its agent. `program` is the build of
+  // Tandem's own binary; a user's program names none. Errors: the agent has ended already.
   static Result<std::unique_ptr<RankSession>> begin(RankWords words, ReportProgress progress,
-                                                    Passing passing = {});
+                                                    Passing passing = {},
+                                                    link::ProgramBuild program = {});
 
   link::Directory& directory() { return directory_; }
   const link::ParcelSender& to_controller() const { return to_controller_; }
@@ -78,7 +79,8 @@ class RankSession {
   void close();
 
  private:
-  RankSession(RankWords words, node::OwnLog log, ReportProgress progress, Passing passing);
+  RankSession(RankWords words, node::OwnLog log, ReportProgress progress, Passing passing,
+              link::ProgramBuild program);
   class ToController;
   void controller_met(const link::Hello& controller);
   void controller_lost(const link::Down& down);

@@ -9,7 +9,7 @@
 namespace tandem::rank {
 namespace {
 
-constexpr std::size_t kWords = 8;
+constexpr std::size_t kWords = 9;
 constexpr Duration kAloneMax = std::chrono::hours(24 * 365);
 
 template <class Number>
@@ -34,12 +34,17 @@ Result<RankWords> parse_rank_words(std::span<const std::string> words) {
   const auto endpoint = link::parse_endpoint(words[3]);
   if (!endpoint) return endpoint.error();
   if (!parse(words[1], read.id.incarnation.value) || !parse(words[2], read.id.rank) ||
-      !parse(words[6], read.parent) || !parse(words[7], alone_s))
+      !parse(words[7], read.parent) || !parse(words[8], alone_s))
     return wrong("a number is none");
   if (alone_s < 0 || alone_s > kAloneMax / std::chrono::seconds(1))
-    return wrong("it would be alone for " + words[7] + " s");
+    return wrong("it would be alone for " + words[8] + " s");
   read.alone_max = std::chrono::seconds(alone_s);
   read.network = {.controller = {*endpoint, std::nullopt}, .bind = words[4], .advertise = words[5]};
+  if (!words[6].empty()) {
+    const auto ports = link::parse_port_range(words[6]);
+    if (!ports) return ports.error();
+    read.network.ports = *ports;
+  }
   // A Unix socket needs no keys: its folder is private to the user.
   if (endpoint->is_local()) return read;
   auto keys = link::parse_curve_client(node::inherited_secret());

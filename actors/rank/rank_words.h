@@ -12,6 +12,7 @@
 
 #include "runtime/base/result.h"
 #include "runtime/link/curve.h"
+#include "runtime/link/port_range.h"
 #include "runtime/node/agent_messages.h"
 
 namespace tandem::rank {
@@ -21,6 +22,7 @@ struct RankNetwork {
   link::Dial controller;
   std::string bind;       // an address of this host; empty: other hosts' processes do not come
   std::string advertise;  // the address by which those reach `bind`; empty: `bind` itself
+  link::PortRange ports;  // of `bind`, at which this rank may listen
 };
 
 struct RankWords {
@@ -30,7 +32,7 @@ struct RankWords {
   Duration alone_max = node::kNodeGraceDefault;  // without a link, until a controller tells its own
 };
 
-// Eight words: actor, incarnation, rank, and those of node::rank_words(). Reads the inherited
+// Nine words: actor, incarnation, rank, and those of node::rank_words(). Reads the inherited
 // secret where the controller is dialled by TCP, hence once per process. Errors: kInvalid.
 Result<RankWords> parse_rank_words(std::span<const std::string> words);
 

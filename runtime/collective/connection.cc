@@ -39,6 +39,10 @@ struct SocketName {
   socklen_t length = 0;
   int family() const { return storage.ss_family; }
   sockaddr* get() { return reinterpret_cast<sockaddr*>(&storage); }
+  std::uint16_t port() {
+    return ntohs(family() == AF_INET6 ? reinterpret_cast<sockaddr_in6*>(get())->sin6_port
+                                      : reinterpret_cast<sockaddr_in*>(get())->sin_port);
+  }
 };
 
 Result<SocketName> look_up(const link::Endpoint& at) {
@@ -53,11 +57,17 @@ Result<SocketName> look_up(const link::Endpoint& at) {
     return name;
   }
   addrinfo hints{};
-  hints.ai_family = AF_INET;
+  hints.ai_family = link::is_ipv6(at.host) ? AF_INET6 : AF_INET;
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
-  const int failure =
-      ::getaddrinfo(at.host.c_str(), std::to_string(at.port).c_str(), &hints, &found);
+  const auto ask = [&] {
+    return ::getaddrinfo(at.host.c_str(), std::to_string(at.port).c_str(), &hints, &found);
+  };
+  int failure = ask();
+  if (failure != 0 && hints.ai_family == AF_INET) {  // a name that has addresses of IPv6 alone
+    hints.ai_family = AF_INET6;
+    if (ask() == 0) failure = 0;
+  }
   if (failure != 0) {
     return Error{.code = ErrorCode::kUnreachable,
                  .message = "cannot look up the address: " + std::string(::gai_strerror(failure)),
@@ -94,17 +104,26 @@ void fill_nonce(char (&nonce)[kNonceBytes]) {
 
 }  // namespace
 
-Result<OwnedFd> listen_stream(const link::Endpoint& at, link::Endpoint* bound) {
-  Result<SocketName> name = look_up(at);
-  if (!name) return name.error();
-  OwnedFd fd = make_socket(name->family());
-  if (!fd) return socket_error("make a socket", at);
-  if (::bind(fd.get(), name->get(), name->length) != 0 || ::listen(fd.get(), SOMAXCONN) != 0 ||
-      ::getsockname(fd.get(), name->get(), &name->length) != 0) {
-    return socket_error("listen", at);
-  }
-  *bound = at;
-  if (!at.is_local()) bound->port = ntohs(reinterpret_cast<sockaddr_in*>(name->get())->sin_port);
+Result<OwnedFd> listen_stream(const link::Endpoint& at, const link::PortRange& ports,
+                              link::Endpoint* bound) {
+  OwnedFd fd;
+  const auto listen = [&fd](link::Endpoint place) -> Result<link::Endpoint> {
+    Result<SocketName> name = look_up(place);
+    if (!name) return name.error();
+    fd = make_socket(name->family());
+    if (!fd) return socket_error("make a socket", place);
+    // A port of a range may have been a gang's just before.
+    const int one = 1;
+    ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    if (::bind(fd.get(), name->get(), name->length) != 0 || ::listen(fd.get(), SOMAXCONN) != 0 ||
+        ::getsockname(fd.get(), name->get(), &name->length) != 0)
+      return socket_error("listen", place);
+    if (!place.is_local()) place.port = name->port();
+    return place;
+  };
+  auto listening = link::listen_within(ports, at, listen);
+  if (!listening) return listening.error();
+  *bound = *std::move(listening);
   return fd;
 }
 
@@ -135,12 +154,6 @@ void prepare_stream(int fd) {
   ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);  // fails on a Unix socket
 }
 
-int poll_timeout_ms(Time deadline) {
-  // Rounded up: a wait that ends just before its deadline would go round once more for nothing.
-  const auto rest = std::chrono::ceil<std::chrono::milliseconds>(deadline - steady_now()).count();
-  return static_cast<int>(std::clamp<std::int64_t>(rest, 0, INT_MAX));
-}
-
 Challenge make_challenge() {
   Challenge challenge;
   fill_nonce(challenge.nonce);
@@ -165,36 +178,24 @@ std::string welcome_proof(std::string_view secret, const Hello& hello, const Cha
   return proof_of(secret, "rank 0 to", hello, challenge);
 }
 
-Transfer send_some(int fd, std::span<const std::byte>& bytes) {
-  while (!bytes.empty()) {
-    const ssize_t sent = ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-    if (sent < 0 && errno == EINTR) continue;
-    if (sent < 0 && errno == EAGAIN) return Transfer::kWouldBlock;
-    if (sent < 0) return Transfer::kClosed;
-    bytes = bytes.subspan(static_cast<std::size_t>(sent));
-  }
-  return Transfer::kDone;
+std::string meeting_secret(const GangSpec& spec) {
+  return spec.privacy == Privacy::kSealed ? spec.secret : spec.secret + " plain";
 }
 
-Transfer receive_some(int fd, std::span<std::byte>& bytes) {
-  while (!bytes.empty()) {
-    const ssize_t got = ::recv(fd, bytes.data(), bytes.size(), 0);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0 && errno == EAGAIN) return Transfer::kWouldBlock;
-    if (got <= 0) return Transfer::kClosed;
-    bytes = bytes.subspan(static_cast<std::size_t>(got));
-  }
-  return Transfer::kDone;
-}
-
-Transfer receive_all(int fd, std::span<std::byte> bytes, Time deadline) {
-  for (;;) {
-    const Transfer step = receive_some(fd, bytes);
-    if (step != Transfer::kWouldBlock) return step;
-    if (steady_now() >= deadline) return Transfer::kWouldBlock;
-    pollfd ready{.fd = fd, .events = POLLIN, .revents = 0};
-    CHECK(::poll(&ready, 1, poll_timeout_ms(deadline)) >= 0 || errno == EINTR);
-  }
+void seal(Stream& stream, bool leads, const GangSpec& spec, const Hello& hello,
+          const Challenge& challenge) {
+  sockaddr_storage own{};
+  socklen_t length = sizeof own;
+  const bool known = ::getsockname(stream.fd(), reinterpret_cast<sockaddr*>(&own), &length) == 0;
+  CHECK(known);
+  // Nobody but this user can open a Unix socket.
+  if (spec.privacy == Privacy::kPlain || own.ss_family == AF_UNIX) return;
+  const std::string nonces =
+      std::string(challenge.nonce, kNonceBytes).append(hello.nonce, kNonceBytes);
+  StreamKeys keys{.sending = seal_key(spec.secret, "from rank 0 " + nonces),
+                  .receiving = seal_key(spec.secret, "to rank 0 " + nonces)};
+  if (!leads) std::swap(keys.sending, keys.receiving);
+  stream.seal(keys);
 }
 
 std::size_t frames_of(std::size_t bytes) {
@@ -228,7 +229,7 @@ std::string frame_of(const Heartbeat& heartbeat) {
   return frame.append(reinterpret_cast<const char*>(&heartbeat), sizeof heartbeat);
 }
 
-void send_abort(int fd, const Error& error) {
+void send_abort(Stream& stream, const Error& error) {
   const std::string text =
       cut_utf8(error.message, kAbortTextBytesMax - std::string_view("…").size());
   FrameHeader header;
@@ -241,8 +242,8 @@ void send_abort(int fd, const Error& error) {
   std::span<const std::byte> bytes = std::as_bytes(std::span(frame));
   // The frame is sent without waiting: the peer may not read any more, and this rank has its own
   // error to return.
-  send_some(fd, bytes);
-  ::shutdown(fd, SHUT_WR);
+  stream.send_some(bytes);
+  ::shutdown(stream.fd(), SHUT_WR);
 }
 
 bool plausible(const FrameHeader& header) {
@@ -258,9 +259,9 @@ Error no_frame_of_ours(int rank) {
           .help = {}};
 }
 
-Error receive_abort(int fd, const FrameHeader& header, Time deadline) {
+Error receive_abort(Stream& stream, const FrameHeader& header, Time deadline) {
   std::string text(header.bytes, '\0');
-  const Transfer read = receive_all(fd, std::as_writable_bytes(std::span(text)), deadline);
+  const Transfer read = stream.receive_all(std::as_writable_bytes(std::span(text)), deadline);
   if (read != Transfer::kDone) text = "rank 0 gave up";
   constexpr auto kLast = static_cast<std::uint32_t>(ErrorCode::kUnreachable);
   // The number is the peer's word: one beyond the enumeration must not become an ErrorCode.

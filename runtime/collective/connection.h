@@ -15,7 +15,10 @@
 #include "runtime/base/file.h"
 #include "runtime/collective/call.h"
 #include "runtime/collective/collective.h"
+#include "runtime/collective/gang_spec.h"
+#include "runtime/collective/stream.h"
 #include "runtime/link/endpoint.h"
+#include "runtime/link/port_range.h"
 
 namespace tandem::collective {
 
@@ -35,7 +38,7 @@ struct FrameHeader {
 
 static_assert(sizeof(FrameHeader) == 40);  // no padding
 
-inline constexpr std::uint32_t kFrameMagic = 0x54474e33;  // another one with each change of frames
+inline constexpr std::uint32_t kFrameMagic = 0x54474e34;  // another one with each change of frames
 inline constexpr std::size_t kFrameBytesMax = std::size_t{256} << 10;
 inline constexpr std::size_t kAbortTextBytesMax = 4096;
 static_assert(kFrameBytesMax % sizeof(float) == 0 && kFrameBytesMax >= kBlobBytesMax);
@@ -91,32 +94,27 @@ Hello hello_of(int rank, int size, std::string_view secret, const Challenge& cha
 bool proves(const Hello& hello, std::string_view secret, const Challenge& challenge);
 // The proof in rank 0's welcome to a hello that it accepts.
 std::string welcome_proof(std::string_view secret, const Hello& hello, const Challenge& challenge);
+// The secret of all these proofs. Ranks that were told different things of the gang's privacy have
+// different ones, and do not meet.
+std::string meeting_secret(const GangSpec& spec);
+// Seals what follows the welcome, where the gang's privacy asks for it. The keys are new for each
+// connection, by both nonces. `leads`: this is rank 0's end.
+void seal(Stream& stream, bool leads, const GangSpec& spec, const Hello& hello,
+          const Challenge& challenge);
 
-// Listens at `at`; `bound` gets the address, in which a port 0 is replaced by the one that was
-// chosen. Errors: kUnreachable, with the address, as of dial_stream().
-Result<OwnedFd> listen_stream(const link::Endpoint& at, link::Endpoint* bound);
+// Listens at `at`; `bound` gets the address, in which a port 0 is replaced by the one of `ports`
+// that was chosen. Errors: kUnreachable, with the address, as of dial_stream().
+Result<OwnedFd> listen_stream(const link::Endpoint& at, const link::PortRange& ports,
+                              link::Endpoint* bound);
 Result<OwnedFd> dial_stream(const link::Endpoint& to, Time deadline);
 void prepare_stream(int fd);  // sets up an accepted socket: no delay, where it is TCP
-
-// Milliseconds for poll(), rounded up, at least 0.
-int poll_timeout_ms(Time deadline);
-
-enum class Transfer { kDone, kWouldBlock, kClosed };
-
-// Transfers as many bytes as the socket takes or gives without waiting, and cuts them off the front
-// of the span. kDone: the span is empty. kClosed: the connection has ended.
-Transfer send_some(int fd, std::span<const std::byte>& bytes);
-Transfer receive_some(int fd, std::span<std::byte>& bytes);
-
-// Fills all of `bytes`, waiting as needed. kWouldBlock: the deadline came first.
-Transfer receive_all(int fd, std::span<std::byte> bytes, Time deadline);
 
 std::span<std::byte> bytes_of(FrameHeader& header);
 std::span<const std::byte> bytes_of(const FrameHeader& header);
 
 // Sends an abort frame with the error, as far as the socket takes it without waiting, and ends
 // sending.
-void send_abort(int fd, const Error& error);
+void send_abort(Stream& stream, const Error& error);
 
 // Whether a header is one of this protocol and within the limits. Its other fields are a peer's
 // word, and are compared with the call under way before they are used.
@@ -125,6 +123,6 @@ Error no_frame_of_ours(int rank);  // the rank sent something that is not plausi
 
 // The error that an abort frame carries. Its header has been received; the text is received here,
 // and replaced by a general one if it does not come by the deadline.
-Error receive_abort(int fd, const FrameHeader& header, Time deadline);
+Error receive_abort(Stream& stream, const FrameHeader& header, Time deadline);
 
 }  // namespace tandem::collective

@@ -12,7 +12,7 @@ Result<Transfer> FrameWriter::write(const FrameHeader& header, std::span<const s
   // FW-1: the rest of a heartbeat that beat() has begun goes first.
   for (std::span<const std::byte> part : {beat_rest_, bytes_of(header), payload}) {
     for (;;) {
-      const Transfer step = send_some(fd_, part);
+      const Transfer step = stream_.send_some(part);
       if (step == Transfer::kDone) break;
       if (step == Transfer::kClosed) return step;
       if (auto ready = until_writable(); !ready) return ready.error();
@@ -30,7 +30,7 @@ void FrameWriter::beat(const Heartbeat& heartbeat) {
     beat_ = frame_of(heartbeat);
     beat_rest_ = std::as_bytes(std::span(beat_));
   }
-  const Transfer step = send_some(fd_, beat_rest_);
+  const Transfer step = stream_.send_some(beat_rest_);
   if (step == Transfer::kClosed) closed_ = true;
   // A frame of which no byte went out is dropped: the next heartbeat is newer.
   if (beat_rest_.size() == beat_.size()) beat_rest_ = {};
@@ -38,10 +38,10 @@ void FrameWriter::beat(const Heartbeat& heartbeat) {
 
 void FrameWriter::abort(const Error& error) {
   const std::lock_guard lock(mutex_);
-  if (closed_ || send_some(fd_, beat_rest_) != Transfer::kDone) {
-    ::shutdown(fd_, SHUT_RDWR);
+  if (closed_ || stream_.send_some(beat_rest_) != Transfer::kDone) {
+    ::shutdown(stream_.fd(), SHUT_RDWR);
   } else {
-    send_abort(fd_, error);
+    send_abort(stream_, error);
   }
   closed_ = true;
 }

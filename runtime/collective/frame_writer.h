@@ -17,7 +17,7 @@ namespace tandem::collective {
 
 class FrameWriter {
  public:
-  explicit FrameWriter(int fd) : fd_(fd) {}
+  explicit FrameWriter(Stream& stream) : stream_(stream) {}
 
   // Writes the whole frame, or says kClosed. `until_writable` is called where the socket takes no
   // more; its Error is returned, and then the frame stays half written and nothing can follow it.
@@ -33,7 +33,7 @@ class FrameWriter {
   void abort(const Error& error);
 
  private:
-  const int fd_;
+  Stream& stream_;
   std::mutex mutex_;  // write() holds it while it waits; beat() only tries
   // Guarded by mutex_.
   bool closed_ = false;  // a data frame is half written for good, or the last frame is

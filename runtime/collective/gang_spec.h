@@ -30,6 +30,10 @@ struct GangLiveness {
   std::function<std::optional<Duration>(std::string_view phase)> stuck_max = {};
 };
 
+// Whether what ranks say to each other over TCP is encrypted and cannot be changed on its way
+// (stream.h), or travels as it is. A Unix socket needs no encryption.
+enum class Privacy { kSealed, kPlain };
+
 struct GangSpec {
   int size = 1;
   // A secret that only this gang's ranks know: random, and new for each incarnation. Both sides
@@ -38,6 +42,7 @@ struct GangSpec {
   std::string secret;
   AddFloats add = add_floats;
   GangLiveness liveness = {};
+  Privacy privacy = Privacy::kSealed;  // all ranks need the same
 };
 
 }  // namespace tandem::collective

@@ -31,17 +31,16 @@ class Rendezvous {
  public:
   Rendezvous(int listener, const GangSpec& spec)
       : listener_(listener),
-        size_(spec.size),
-        secret_(spec.secret),
-        seats_(static_cast<std::size_t>(spec.size) - 1),
-        proofs_(seats_.size()) {}
+        spec_(spec),
+        secret_(meeting_secret(spec)),
+        seats_(static_cast<std::size_t>(spec.size) - 1) {}
 
-  // All seats, by rank - 1.
-  Result<std::vector<OwnedFd>> gather(Time deadline);
+  // The connections of all seats, by rank - 1.
+  Result<std::vector<Stream>> gather(Time deadline);
 
  private:
   struct Candidate {
-    OwnedFd fd;
+    Stream stream;  // empty: a seat that nobody has
     Challenge challenge;
     Hello hello;
     std::size_t received = 0;  // bytes of the hello
@@ -54,24 +53,23 @@ class Rendezvous {
   void seat(Candidate& candidate);
 
   const int listener_;
-  const int size_;
+  const GangSpec& spec_;
   const std::string secret_;
   std::vector<Candidate> candidates_;
-  std::vector<OwnedFd> seats_;
-  std::vector<std::string> proofs_;  // for each seat's welcome
+  std::vector<Candidate> seats_;
 };
 
 std::string Rendezvous::missing() const {
   std::string ranks;
   for (std::size_t i = 0; i < seats_.size(); ++i) {
-    if (!seats_[i]) ranks += (ranks.empty() ? "rank " : ", rank ") + std::to_string(i + 1);
+    if (!seats_[i].stream) ranks += (ranks.empty() ? "rank " : ", rank ") + std::to_string(i + 1);
   }
   return ranks;
 }
 
 // CO-2: this process may itself have been stopped until the deadline, so it looks once more, and
 // gives ranks that are connected the time that the way there and back takes.
-Result<std::vector<OwnedFd>> Rendezvous::gather(Time deadline) {
+Result<std::vector<Stream>> Rendezvous::gather(Time deadline) {
   while (!missing().empty()) {
     const bool late = steady_now() >= deadline;
     const Time end = candidates_.empty() ? deadline : deadline + kHelloGrace;
@@ -82,8 +80,8 @@ Result<std::vector<OwnedFd>> Rendezvous::gather(Time deadline) {
                       .message = "timed out waiting for " + missing() + " to join the gang",
                       .where = {},
                       .help = {}};
-    for (const OwnedFd& seat : seats_) {
-      if (seat) send_abort(seat.get(), error);
+    for (Candidate& seat : seats_) {
+      if (seat.stream) send_abort(seat.stream, error);
     }
     return error;
   }
@@ -91,27 +89,31 @@ Result<std::vector<OwnedFd>> Rendezvous::gather(Time deadline) {
   welcome.magic = kFrameMagic;
   welcome.kind = FrameKind::kWelcome;
   welcome.bytes = kProofBytes;
-  for (std::size_t i = 0; i < seats_.size(); ++i) {
+  std::vector<Stream> connections;
+  for (Candidate& seat : seats_) {
     // The send buffer is empty, so both fit; a rank that has ended shows in the first call.
     std::span<const std::byte> header = bytes_of(std::as_const(welcome));
-    std::span<const std::byte> proof = std::as_bytes(std::span(proofs_[i]));
-    send_some(seats_[i].get(), header);
-    send_some(seats_[i].get(), proof);
+    const std::string knows = welcome_proof(secret_, seat.hello, seat.challenge);
+    std::span<const std::byte> proof = std::as_bytes(std::span(knows));
+    seat.stream.send_some(header);
+    seat.stream.send_some(proof);
+    seal(seat.stream, /*leads=*/true, spec_, seat.hello, seat.challenge);
+    connections.push_back(std::move(seat.stream));
   }
-  return std::move(seats_);
+  return connections;
 }
 
 void Rendezvous::poll_once(Time deadline) {
   std::vector<pollfd> set = {{.fd = listener_, .events = POLLIN, .revents = 0}};
-  for (const OwnedFd& seat : seats_) {  // -1, an empty seat, is ignored by poll
-    set.push_back({.fd = seat.get(), .events = POLLRDHUP, .revents = 0});
+  for (const Candidate& seat : seats_) {  // -1, an empty seat, is ignored by poll
+    set.push_back({.fd = seat.stream.fd(), .events = POLLRDHUP, .revents = 0});
   }
   for (const Candidate& candidate : candidates_) {
-    set.push_back({.fd = candidate.fd.get(), .events = POLLIN, .revents = 0});
+    set.push_back({.fd = candidate.stream.fd(), .events = POLLIN, .revents = 0});
   }
   CHECK(::poll(set.data(), set.size(), poll_timeout_ms(deadline)) >= 0 || errno == EINTR);
   for (std::size_t i = 0; i < seats_.size(); ++i) {
-    if (seats_[i] && set[1 + i].revents != 0) seats_[i] = OwnedFd();  // ended; another may come
+    if (seats_[i].stream && set[1 + i].revents != 0) seats_[i] = {};  // ended; another may come
   }
   std::erase_if(candidates_, [this](Candidate& candidate) { return !listen_to(candidate); });
   if (set[0].revents != 0) accept_candidates();
@@ -123,9 +125,10 @@ void Rendezvous::accept_candidates() {
     OwnedFd fd(::accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!fd) return;
     prepare_stream(fd.get());
-    Candidate candidate{.fd = std::move(fd), .challenge = make_challenge(), .hello = {}};
+    Candidate candidate{
+        .stream = Stream(std::move(fd)), .challenge = make_challenge(), .hello = {}};
     std::span<const std::byte> asked = std::as_bytes(std::span(&candidate.challenge, 1));
-    send_some(candidate.fd.get(), asked);  // an empty socket takes it
+    candidate.stream.send_some(asked);  // an empty socket takes it
     // Usually there is no hello yet. A connection that has ended already is dropped here.
     if (!listen_to(candidate)) continue;
     if (candidates_.size() >= kCandidatesMax) candidates_.erase(candidates_.begin());
@@ -136,7 +139,7 @@ void Rendezvous::accept_candidates() {
 bool Rendezvous::listen_to(Candidate& candidate) {
   std::span<std::byte> rest =
       std::as_writable_bytes(std::span(&candidate.hello, 1)).subspan(candidate.received);
-  const Transfer step = receive_some(candidate.fd.get(), rest);
+  const Transfer step = candidate.stream.receive_some(rest);
   candidate.received = sizeof(Hello) - rest.size();
   if (step == Transfer::kDone) seat(candidate);
   return step == Transfer::kWouldBlock;
@@ -146,30 +149,30 @@ void Rendezvous::seat(Candidate& candidate) {
   const Hello& hello = candidate.hello;
   const auto refuse = [&](ErrorCode code, std::string why) {
     send_abort(
-        candidate.fd.get(),
+        candidate.stream,
         {.code = code, .message = "rank 0 refuses: " + std::move(why), .where = {}, .help = {}});
   };
   // The secret is checked first: a stranger learns nothing about size and ranks of the gang.
   if (hello.magic != kFrameMagic || !proves(hello, secret_, candidate.challenge)) {
     return refuse(ErrorCode::kUnauthorised, "the secret is not this gang's");
   }
-  if (hello.size != static_cast<std::uint32_t>(size_) || hello.rank == 0 ||
+  if (hello.size != static_cast<std::uint32_t>(spec_.size) || hello.rank == 0 ||
       hello.rank >= hello.size) {
     return refuse(ErrorCode::kInvalid, "rank " + std::to_string(hello.rank) + " of " +
                                            std::to_string(hello.size) + " does not fit a gang of " +
-                                           std::to_string(size_));
+                                           std::to_string(spec_.size));
   }
-  OwnedFd& place = seats_[hello.rank - 1];
-  if (place) return refuse(ErrorCode::kInvalid, "rank " + std::to_string(hello.rank) + " is here");
-  proofs_[hello.rank - 1] = welcome_proof(secret_, hello, candidate.challenge);
-  place = std::move(candidate.fd);
+  Candidate& place = seats_[hello.rank - 1];
+  if (place.stream)
+    return refuse(ErrorCode::kInvalid, "rank " + std::to_string(hello.rank) + " is here");
+  place = std::move(candidate);
 }
 
 }  // namespace
 
-Result<GangListener> GangListener::listen(const link::Endpoint& at) {
+Result<GangListener> GangListener::listen(const link::Endpoint& at, const link::PortRange& ports) {
   link::Endpoint bound;
-  Result<OwnedFd> fd = listen_stream(at, &bound);
+  Result<OwnedFd> fd = listen_stream(at, ports, &bound);
   if (!fd) return fd.error();
   return GangListener(std::move(*fd), std::move(bound));
 }
@@ -178,7 +181,7 @@ Result<std::unique_ptr<Collective>> GangListener::accept(const GangSpec& spec,
                                                          Duration timeout) && {
   CHECK(spec.size >= 1 && spec.size <= kRanksMax);
   if (spec.size == 1) return std::move(make_local_collectives(1, spec.add)[0]);
-  Result<std::vector<OwnedFd>> seats = Rendezvous(fd_.get(), spec).gather(steady_now() + timeout);
+  Result<std::vector<Stream>> seats = Rendezvous(fd_.get(), spec).gather(steady_now() + timeout);
   if (!seats) return seats.error();
   return std::unique_ptr<Collective>(std::make_unique<SocketHub>(std::move(*seats), spec));
 }
@@ -189,9 +192,11 @@ Result<std::unique_ptr<Collective>> dial_gang(const link::Endpoint& to, int rank
   const Time deadline = steady_now() + timeout;
   Result<OwnedFd> fd = dial_stream(to, deadline);
   if (!fd) return fd.error();
+  Stream stream(*std::move(fd));
+  const std::string secret = meeting_secret(spec);
   const auto hear = [&](std::span<std::byte> bytes) {
     // The grace lets rank 0's own error, which names the missing ranks, come first.
-    return receive_all(fd->get(), bytes, deadline + kAbortGrace);
+    return stream.receive_all(bytes, deadline + kAbortGrace);
   };
   const auto failed = [&](ErrorCode code, const char* why) {
     return Error{.code = code, .message = why, .where = to_string(to), .help = {}};
@@ -199,15 +204,15 @@ Result<std::unique_ptr<Collective>> dial_gang(const link::Endpoint& to, int rank
   Challenge challenge;
   Transfer heard = hear(std::as_writable_bytes(std::span(&challenge, 1)));
   // The hello is made even if no challenge came; it is then not sent.
-  const Hello hello = hello_of(rank, spec.size, spec.secret, challenge);
+  const Hello hello = hello_of(rank, spec.size, secret, challenge);
   FrameHeader answer;
   if (heard == Transfer::kDone && challenge.magic == kFrameMagic) {
     std::span<const std::byte> said = std::as_bytes(std::span(&hello, 1));
-    send_some(fd->get(), said);  // an empty socket takes it
+    stream.send_some(said);  // an empty socket takes it
     heard = hear(bytes_of(answer));
   }
   if (heard == Transfer::kDone && plausible(answer) && answer.kind == FrameKind::kAbort) {
-    return receive_abort(fd->get(), answer, deadline + kAbortGrace);
+    return receive_abort(stream, answer, deadline + kAbortGrace);
   }
   if (heard == Transfer::kWouldBlock) {
     return failed(ErrorCode::kTimedOut, "timed out waiting for rank 0 to gather the gang");
@@ -218,10 +223,11 @@ Result<std::unique_ptr<Collective>> dial_gang(const link::Endpoint& to, int rank
     return failed(ErrorCode::kUnreachable, "rank 0 hung up before the gang was complete");
   }
   if (answer.kind != FrameKind::kWelcome ||
-      !same_secret(proof, welcome_proof(spec.secret, hello, challenge))) {
+      !same_secret(proof, welcome_proof(secret, hello, challenge))) {
     return failed(ErrorCode::kUnauthorised, "who answers there does not know this gang's secret");
   }
-  return std::unique_ptr<Collective>(std::make_unique<SocketSpoke>(std::move(*fd), rank, spec));
+  seal(stream, /*leads=*/false, spec, hello, challenge);
+  return std::unique_ptr<Collective>(std::make_unique<SocketSpoke>(std::move(stream), rank, spec));
 }
 
 }  // namespace tandem::collective

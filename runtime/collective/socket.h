@@ -1,6 +1,6 @@
-// The collective over Unix sockets or TCP: rank 0 listens, the others dial it. Not here:
-// encryption; over TCP gradients travel as they are (SECURITY.md). A star: rank 0 adds the ranks'
-// chunks in rank order and sends the sums back while later chunks are still on their way.
+// The collective over Unix sockets or TCP: rank 0 listens, the others dial it. Over TCP everything
+// is encrypted, unless the spec says that the network is trusted (Privacy). A star: rank 0 adds the
+// ranks' chunks in rank order and sends the sums back while later chunks are still on their way.
 #pragma once
 
 #include <memory>
@@ -9,6 +9,7 @@
 #include "runtime/collective/collective.h"
 #include "runtime/collective/gang_spec.h"
 #include "runtime/link/endpoint.h"
+#include "runtime/link/port_range.h"
 
 namespace tandem::collective {
 
@@ -16,7 +17,8 @@ namespace tandem::collective {
 class GangListener {
  public:
   // Listens at any free port of the loopback address by default. Errors: kUnreachable.
-  static Result<GangListener> listen(const link::Endpoint& at = {});
+  static Result<GangListener> listen(const link::Endpoint& at = {},
+                                     const link::PortRange& ports = {});
 
   const link::Endpoint& endpoint() const { return endpoint_; }
 

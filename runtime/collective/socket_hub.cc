@@ -16,11 +16,11 @@
 
 namespace tandem::collective {
 
-SocketHub::SocketHub(std::vector<OwnedFd> peers, const GangSpec& spec)
+SocketHub::SocketHub(std::vector<Stream> peers, const GangSpec& spec)
     : add_(spec.add), liveness_(spec.liveness) {
   std::vector<FrameWriter*> writers;
-  for (OwnedFd& fd : peers) {
-    writers.push_back(&peers_.emplace_back(std::make_unique<Peer>(std::move(fd)))->writer);
+  for (Stream& peer : peers) {
+    writers.push_back(&peers_.emplace_back(std::make_unique<Peer>(std::move(peer)))->writer);
   }
   sender_.emplace(
       liveness_.heartbeat_every, [this] { return heartbeat(); }, std::move(writers));
@@ -167,7 +167,7 @@ Result<void> SocketHub::receive_frame(int rank, std::span<std::byte> bytes) {
 
 Result<void> SocketHub::receive_payload(int rank, std::span<std::byte> bytes) {
   for (;;) {
-    switch (receive_some(peer(rank).fd.get(), bytes)) {
+    switch (peer(rank).stream.receive_some(bytes)) {
       case Transfer::kDone:
         return {};
       case Transfer::kClosed:
@@ -200,7 +200,7 @@ Result<void> SocketHub::wait(int rank, short events) {
   for (int other = 1; other < size(); ++other) {
     if (peer(other).answered) continue;
     const auto wanted = static_cast<short>(POLLRDHUP | (other == rank ? events : 0));
-    set.push_back({.fd = peer(other).fd.get(), .events = wanted, .revents = 0});
+    set.push_back({.fd = peer(other).stream.fd(), .events = wanted, .revents = 0});
     ranks.push_back(other);
   }
   ++waits_;

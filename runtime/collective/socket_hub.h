@@ -21,7 +21,7 @@ namespace tandem::collective {
 class SocketHub : public Collective {
  public:
   // `peers[r - 1]` leads to rank r; all of them have been welcomed.
-  SocketHub(std::vector<OwnedFd> peers, const GangSpec& spec);
+  SocketHub(std::vector<Stream> peers, const GangSpec& spec);
 
   int rank() const override { return 0; }
   int size() const override { return static_cast<int>(peers_.size()) + 1; }
@@ -34,8 +34,8 @@ class SocketHub : public Collective {
 
  private:
   struct Peer {
-    explicit Peer(OwnedFd socket) : fd(std::move(socket)), writer(fd.get()) {}
-    const OwnedFd fd;
+    explicit Peer(Stream connection) : stream(std::move(connection)), writer(stream) {}
+    Stream stream;
     FrameWriter writer;
     bool answered = false;  // it has been sent all that this call owes it, so it may leave
   };

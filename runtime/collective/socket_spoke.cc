@@ -89,7 +89,7 @@ Result<void> SocketSpoke::exchange(const Call& call, std::span<const std::byte> 
   Result<void> done = run(up, answer);
   if (done) return done;
   failure_ = done.error();
-  ::shutdown(hub_.get(), SHUT_RDWR);
+  ::shutdown(hub_.fd(), SHUT_RDWR);
   return done;
 }
 
@@ -119,7 +119,7 @@ Result<void> SocketSpoke::check_patience() const {
 }
 
 void SocketSpoke::listen(bool can_send) {
-  pollfd ready{.fd = hub_.get(),
+  pollfd ready{.fd = hub_.fd(),
                .events = static_cast<short>(POLLIN | (can_send ? POLLOUT : 0)),
                .revents = 0};
   const Time start = steady_now();
@@ -134,7 +134,7 @@ Result<bool> SocketSpoke::send_more(std::span<const std::byte> up) {
   for (;;) {
     for (std::span<const std::byte>* rest : {&header_rest_, &payload_rest_}) {
       const std::size_t before = rest->size();
-      const Transfer step = send_some(hub_.get(), *rest);
+      const Transfer step = hub_.send_some(*rest);
       moved_ = moved_ || rest->size() < before;
       if (step == Transfer::kClosed) return rank_gone(call_, 0);
       if (step == Transfer::kWouldBlock) return false;
@@ -158,7 +158,7 @@ void SocketSpoke::expect_header() {
 Result<bool> SocketSpoke::receive_more(const Answer& answer) {
   for (int heartbeats = 0; heartbeats < kHeartbeatsPerTurn;) {
     const std::size_t before = in_rest_.size();
-    const Transfer step = receive_some(hub_.get(), in_rest_);
+    const Transfer step = hub_.receive_some(in_rest_);
     if (in_rest_.size() < before) {
       watch_.heard();
       // Heartbeats do not count: they would keep a call without an answer from its timeout.
@@ -188,7 +188,7 @@ Result<bool> SocketSpoke::receive_more(const Answer& answer) {
 Result<void> SocketSpoke::open_frame(const Answer& answer) {
   if (!plausible(header_in_)) return no_frame_of_ours(0);
   if (header_in_.kind == FrameKind::kAbort) {
-    return receive_abort(hub_.get(), header_in_, deadline_.value_or(steady_now() + kAbortGrace));
+    return receive_abort(hub_, header_in_, deadline_.value_or(steady_now() + kAbortGrace));
   }
   if (header_in_.kind == FrameKind::kHeartbeat) {
     part_in_ = Part::kHeartbeat;

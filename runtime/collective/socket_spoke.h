@@ -19,7 +19,7 @@ namespace tandem::collective {
 class SocketSpoke : public Collective {
  public:
   // `hub` leads to rank 0, whose welcome has been received.
-  SocketSpoke(OwnedFd hub, int rank, const GangSpec& spec)
+  SocketSpoke(Stream hub, int rank, const GangSpec& spec)
       : hub_(std::move(hub)), rank_(rank), size_(spec.size), watch_(spec.liveness) {}
 
   int rank() const override { return rank_; }
@@ -60,7 +60,7 @@ class SocketSpoke : public Collective {
   Result<void> check_patience() const;
   void listen(bool can_send);
 
-  const OwnedFd hub_;
+  Stream hub_;
   const int rank_;
   const int size_;
   RankZeroWatch watch_;

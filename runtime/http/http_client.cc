@@ -296,10 +296,12 @@ Result<Url> parse_url(std::string_view text) {
   if (server.find('@') != server.npos)
     return wrong("an address has no user and no password", "send a header instead");
   const bool odd = std::ranges::any_of(target, [](char c) { return c <= ' ' || c > '~'; });
-  if (odd || server.empty() || server.starts_with('[') || target.find('#') != target.npos)
+  if (odd || server.empty() || target.find('#') != target.npos)
     return wrong("this is no address of a server", "as in http://127.0.0.1:8000/score");
   if (!target.starts_with('/')) target.insert(0, 1, '/');
-  if (server.find(':') == server.npos) server += ":80";
+  const std::size_t bracket = server.rfind(']');  // colons before it are those of an IPv6 address
+  const bool has_port = server.find(':', bracket == server.npos ? 0 : bracket) != server.npos;
+  if (!has_port) server += ":80";
   auto endpoint = link::parse_endpoint(server);
   if (!endpoint) return endpoint.error();
   return Url{*std::move(endpoint), std::move(target)};

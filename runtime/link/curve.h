@@ -15,6 +15,7 @@
 
 #include "runtime/base/result.h"
 #include "runtime/link/endpoint.h"
+#include "runtime/link/port_range.h"
 
 namespace tandem::link {
 
@@ -38,8 +39,9 @@ struct CurveClient {
 // Where a socket listens. TCP without keys is refused.
 struct Binding {
   Endpoint at;
-  // Not used for a Unix socket.
+  // These are not used for a Unix socket.
   std::optional<CurveServer> keys;
+  PortRange ports = {};  // of which one is taken where at.port is 0
 };
 
 // Whom a socket dials.

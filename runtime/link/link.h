@@ -43,6 +43,7 @@
 #include "runtime/base/result.h"
 #include "runtime/link/curve.h"
 #include "runtime/link/io_thread.h"
+#include "runtime/link/program_build.h"
 #include "runtime/link/progress.h"
 #include "runtime/link/session.h"
 #include "runtime/wire/fields.h"
@@ -53,14 +54,15 @@ namespace tandem::link {
 struct Hello {
   std::string name;
   Incarnation incarnation;
-  std::int32_t rank = 0;  // the process's rank in its actor
-  std::int64_t pid = 0;   // 0: this process
-  std::string build;      // the build of the wire format: both sides must have the same
-  std::string opaque;     // for the layer above, at most kHelloOpaqueBytesMax
-  bool remote = false;    // the client dials by TCP, as it says itself
-  Duration grace{};       // a server's LinkOptions::remote_grace
+  std::int32_t rank = 0;      // the process's rank in its actor
+  std::int64_t pid = 0;       // 0: this process
+  std::string build;          // the build of the wire format: both sides must have the same
+  std::string opaque;         // for the layer above, at most kHelloOpaqueBytesMax
+  bool remote = false;        // the client dials by TCP, as it says itself
+  Duration grace{};           // a server's LinkOptions::remote_grace
+  ProgramBuild program = {};  // PB-1
 };
-TANDEM_WIRE(Hello, name, incarnation, rank, pid, build, opaque, remote, grace)
+TANDEM_WIRE(Hello, name, incarnation, rank, pid, build, opaque, remote, grace, program)
 inline constexpr std::size_t kHelloOpaqueBytesMax = 64 << 10;
 
 // Why a peer is no longer up, and what is lost with it.

@@ -57,6 +57,7 @@ struct LinkServer::State : std::enable_shared_from_this<LinkServer::State> {
   void introduce(std::string_view from, std::string_view body, Time now);
   bool acceptable(std::string_view from, const Introduction& who);
   bool refuse(std::string_view from, const Hello& hello, Error why);
+  void refuse_unreadable(std::string_view from);
   void welcome(const LinkPeer& peer);
   void stranger(std::string_view from);
   void reply(std::string_view to, PacketKind kind, std::string_view body);
@@ -195,6 +196,8 @@ bool LinkServer::State::acceptable(std::string_view from, const Introduction& wh
         {ErrorCode::kInvalid, "its build is '" + hello.build + "', ours is '" + self.build + "'",
          "", "start every process of a cluster from the same binary"});
   }
+  if (auto one = one_program(self.program, self.name, hello.program, hello.name); !one)
+    return refuse(from, hello, one.error());
   const auto name = names.find(hello.name);
   if (name != names.end() && hello.incarnation < name->second.floor) {
     traffic.socket->write(from, Session::fence({epoch(), name->second.floor, 0}));
@@ -225,8 +228,20 @@ bool LinkServer::State::refuse(std::string_view from, const Hello& hello, Error 
   return false;
 }
 
+// An introduction that cannot be read may be that of another version of Tandem, which is to know.
+void LinkServer::State::refuse_unreadable(std::string_view from) {
+  const std::optional<ActorId> peer = parse_route(from);
+  if (!peer) return;
+  const std::string ours =
+      self.program.version.empty() ? "" : "; " + self.name + " is " + to_string(self.program);
+  refuse(from, {.name = peer->name, .incarnation = peer->incarnation},
+         {ErrorCode::kInvalid, "its introduction is that of another version" + ours, "",
+          "start every process of a cluster from copies of one binary"});
+}
+
 void LinkServer::State::introduce(std::string_view from, std::string_view body, Time now) {
   const auto who = wire::decode<Introduction>(body, {.message_bytes_max = kControlBytesMax});
+  if (!who && !close_at) refuse_unreadable(from);
   if (!who || close_at || !acceptable(from, *who)) return count(&LinkCounters::hellos_refused);
   const auto name = names.find(who->hello.name);
   if (name != names.end() && name->second.up) {

@@ -146,12 +146,14 @@ Result<Endpoint> ZmqSocket::bind(const Binding& binding) {
   socket.set(zmq::sockopt::zap_domain, state_->io.key_gate().make_domain(binding.keys->clients));
   socket.set(zmq::sockopt::curve_server, true);
   socket.set(zmq::sockopt::curve_secretkey, binding.keys->secret_key);
-  const std::string port = at.port == 0 ? "*" : std::to_string(at.port);
-  if (zmq_bind(socket.handle(), ("tcp://" + at.host + ":" + port).c_str()) != 0) {
-    return listen_error(at, zmq_errno());
-  }
-  const std::string bound = socket.get(zmq::sockopt::last_endpoint);
-  return parse_endpoint(std::string_view(bound).substr(std::string_view("tcp://").size()));
+  socket.set(zmq::sockopt::ipv6, is_ipv6(at.host));
+  return listen_within(binding.ports, at, [&socket](const Endpoint& place) -> Result<Endpoint> {
+    std::string address = "tcp://" + to_string(place);
+    if (place.port == 0) address.back() = '*';  // any
+    if (zmq_bind(socket.handle(), address.c_str()) != 0) return listen_error(place, zmq_errno());
+    const std::string bound = socket.get(zmq::sockopt::last_endpoint);
+    return parse_endpoint(std::string_view(bound).substr(std::string_view("tcp://").size()));
+  });
 }
 
 // A place that was bound before, with keys, has left its options. A domain, once set, can be
@@ -194,6 +196,7 @@ void ZmqSocket::connect(const Dial& dial, const std::string& routing_id) {
   if (dial.to.is_local())
     socket.set(zmq::sockopt::reconnect_ivl_max,
                std::min(kLocalRedialMaxMs, socket.get(zmq::sockopt::reconnect_ivl_max)));
+  socket.set(zmq::sockopt::ipv6, is_ipv6(dial.to.host));
   const std::string to = dial.to.is_local() ? to_string(dial.to) : "tcp://" + to_string(dial.to);
   // The address may come from another process. One that libzmq refuses is logged, and never
   // connects.

@@ -20,7 +20,10 @@
 namespace tandem::node {
 
 std::vector<std::string> rank_words(const AgentConfig& config) {
-  return {config.controller, config.bind, config.advertise,
+  return {config.controller,
+          config.bind,
+          config.advertise,
+          config.ports,
           std::to_string(config.kept ? 0 : getpid()),
           std::to_string(config.alone_max / std::chrono::seconds(1))};
 }

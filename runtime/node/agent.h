@@ -42,8 +42,9 @@ struct AgentConfig {
   NodeUp node;          // sent to the controller when the agent starts
   std::string program;  // path of this binary, which the ranks run
   // The agent passes these to its ranks: where a rank dials, the address where a rank may listen
-  // for other hosts (empty: it must not), and the address by which other hosts reach it.
-  std::string controller, bind, advertise;
+  // for other hosts (empty: it must not), the address by which other hosts reach it, and the ports
+  // at which it may listen (a PortRange of runtime/link; empty: any).
+  std::string controller, bind, advertise, ports;
   std::string secret;         // inherited by the ranks (SpawnSpec::secret)
   Duration usage_interval{};  // between two UsageReports; zero: no reports, as in a simulation
   KeptRanks* kept = nullptr;  // AG-3; null: the ranks end with this process
@@ -54,9 +55,9 @@ struct AgentConfig {
   std::function<void()> on_empty = {};  // AG-4; on the actor's thread
 };
 
-// The arguments of a rank behind SpawnRank::arguments: controller, bind, advertise, the pid of this
-// process, which a rank expects as its parent (arm_parent_death_signal), 0 where it may outlive
-// this process, and AgentConfig::alone_max in seconds.
+// The arguments of a rank behind SpawnRank::arguments: controller, bind, advertise, ports, the pid
+// of this process, which a rank expects as its parent (arm_parent_death_signal), 0 where it may
+// outlive this process, and AgentConfig::alone_max in seconds.
 std::vector<std::string> rank_words(const AgentConfig& config);
 // The words by which a process knows which rank it is: actor, incarnation, rank.
 std::vector<std::string> id_words(const RankId& id);

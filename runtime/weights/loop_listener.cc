@@ -13,16 +13,28 @@ constexpr Duration kAcceptPause = std::chrono::milliseconds(100);
 
 }  // namespace
 
-Result<std::unique_ptr<LoopListener>> LoopListener::listen(const std::string& host, Take take) {
-  std::unique_ptr<LoopListener> made(new LoopListener(std::move(take)));
-  boost::asio::ip::tcp::acceptor& acceptor = made->acceptor_;
+Result<link::Endpoint> LoopListener::listen_at(const link::Endpoint& at) {
   boost::system::error_code error;
-  const auto address = boost::asio::ip::make_address(host, error);
-  if (!error) acceptor.open(boost::asio::ip::tcp::endpoint(address, 0).protocol(), error);
-  if (!error) acceptor.bind({address, 0}, error);
-  if (!error) acceptor.listen(boost::asio::socket_base::max_listen_connections, error);
-  if (error) return link::listen_error({.host = host}, error.value());
-  made->endpoint_ = {.host = host, .port = acceptor.local_endpoint().port()};
+  const auto address = boost::asio::ip::make_address(at.host, error);
+  const boost::asio::ip::tcp::endpoint place(address, at.port);
+  if (!error) acceptor_.open(place.protocol(), error);
+  if (!error) acceptor_.set_option(boost::asio::socket_base::reuse_address(true), error);
+  if (!error) acceptor_.bind(place, error);
+  if (!error) acceptor_.listen(boost::asio::socket_base::max_listen_connections, error);
+  if (!error) return link::Endpoint{.host = at.host, .port = acceptor_.local_endpoint().port()};
+  boost::system::error_code ignored;
+  acceptor_.close(ignored);
+  return link::listen_error(at, error.value());
+}
+
+Result<std::unique_ptr<LoopListener>> LoopListener::listen(const std::string& host,
+                                                           const link::PortRange& ports,
+                                                           Take take) {
+  std::unique_ptr<LoopListener> made(new LoopListener(std::move(take)));
+  auto bound = link::listen_within(
+      ports, {.host = host}, [&made](const link::Endpoint& at) { return made->listen_at(at); });
+  if (!bound) return bound.error();
+  made->endpoint_ = *std::move(bound);
   made->accept();
   made->thread_ = std::thread([loop = &made->loop_] { loop->run(); });
   return made;

@@ -13,6 +13,7 @@
 
 #include "runtime/base/result.h"
 #include "runtime/link/endpoint.h"
+#include "runtime/link/port_range.h"
 
 namespace tandem::weights {
 
@@ -20,7 +21,8 @@ class LoopListener {
  public:
   // `take` gets each connection, on the loop's thread, until stop(). Errors: kFailed.
   using Take = std::function<void(boost::asio::ip::tcp::socket)>;
-  static Result<std::unique_ptr<LoopListener>> listen(const std::string& host, Take take);
+  static Result<std::unique_ptr<LoopListener>> listen(const std::string& host,
+                                                      const link::PortRange& ports, Take take);
   ~LoopListener() { stop(); }
 
   const link::Endpoint& endpoint() const { return endpoint_; }
@@ -32,6 +34,7 @@ class LoopListener {
 
  private:
   explicit LoopListener(Take take) : take_(std::move(take)) {}
+  Result<link::Endpoint> listen_at(const link::Endpoint& at);
   void accept();
 
   const Take take_;

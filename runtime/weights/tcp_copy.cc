@@ -19,10 +19,13 @@ TcpCopy::TcpCopy(const WeightsConfig& config, const WeightOffer& wanted,
       held_(held),
       changes_(std::move(changes)),
       numbers_(numbers) {
-  if (changes_.empty())
-    fetch_whole(nullptr);
-  else
+  // A version that the buffer holds was fetched before, and given up before it was installed.
+  if (!changes_.empty())
     fetch_change();
+  else if (held_ == wanted_ && checksum64(buffer_) == wanted_.checksum)
+    complete_ = true;
+  else
+    fetch_whole(nullptr);
 }
 
 // `why`: what was wrong with a delta; null: there was none.
@@ -106,7 +109,7 @@ bool TcpCopy::gone() {
 }
 
 UpdateProgress TcpCopy::progress() const {
-  if (changes_.empty()) return whole_->progress();
+  if (whole_) return whole_->progress();
   std::uint64_t done = arrived_.size(), total = 0;
   for (std::size_t i = 0; i < changes_.size(); ++i) {
     total += changes_[i].bytes;

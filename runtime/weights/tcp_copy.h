@@ -21,8 +21,9 @@ namespace tandem::weights {
 class TcpCopy {
  public:
   // `changes` lead from `held`, which the buffer holds, to `wanted`; without any the version is
-  // fetched whole. Config, buffer and `numbers` are borrowed. Each object that is fetched, a
-  // version or a delta, takes the next of the numbers by which the publisher tells copies apart.
+  // fetched whole, unless the buffer holds it. Config, buffer and `numbers` are borrowed. Each
+  // object that is fetched, a version or a delta, takes the next of the numbers by which the
+  // publisher tells copies apart.
   TcpCopy(const WeightsConfig& config, const WeightOffer& wanted, std::span<std::byte> buffer,
           std::optional<WeightOffer> held, std::vector<DeltaOffer> changes, std::uint64_t& numbers);
 

@@ -95,9 +95,10 @@ Result<void> WeightServer::State::start(const Serving& serving) {
   socket = std::make_unique<link::ZmqSocket>(
       io, zmq::socket_type::router,
       link::ZmqOptions{.message_bytes_max = kWeightHeadBytesMax, .queue_messages = kAnswersQueued});
-  auto bound = socket->bind(
-      {link::Endpoint{.host = serving.bind},
-       link::CurveServer{.secret_key = own.secret_key, .clients = {client.public_key}}});
+  auto bound =
+      socket->bind({link::Endpoint{.host = serving.bind},
+                    link::CurveServer{.secret_key = own.secret_key, .clients = {client.public_key}},
+                    serving.ports});
   if (!bound) {
     socket.reset();
     return bound.error();

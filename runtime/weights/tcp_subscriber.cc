@@ -9,7 +9,6 @@
 // the link's thread writes no byte after it has set the state to complete or failed.
 #include <algorithm>
 #include <atomic>
-#include <cctype>
 #include <cstring>
 #include <mutex>
 #include <optional>
@@ -51,11 +50,7 @@ Result<link::Dial> dial_of(const wire::WeightSource& source) {
                  source.host, "start its node with --bind and an address that this host reaches"};
   const auto to = link::parse_endpoint(source.endpoint);
   if (!to) return to.error();
-  const bool plain = std::isalnum(static_cast<unsigned char>(to->host.front())) != 0 &&
-                     std::ranges::all_of(to->host, [](unsigned char c) {
-                       return std::isalnum(c) != 0 || c == '.' || c == '-';
-                     });
-  if (to->is_local() || !plain || to->port == 0)
+  if (to->is_local() || !link::is_host(to->host) || to->port == 0)
     return Error{ErrorCode::kInvalid, "weights are not served at '" + source.endpoint + "'"};
   const auto keys = link::parse_curve_client(source.server_key + "\n" + source.client_key + "\n");
   if (!keys) return keys.error();
@@ -197,7 +192,7 @@ void WeightLink::begin(PolicyVersion version, std::uint64_t checksum, std::span<
     copy_.emplace(config_, wanted, buffer, copies_.held, std::move(changes), copies_.count);
     advanced_ = steady_now();
     tell_progress();
-    state_ = CopyState::kUnderWay;
+    state_ = copy_->complete() ? CopyState::kComplete : CopyState::kUnderWay;
     socket_->pump();
   });
 }

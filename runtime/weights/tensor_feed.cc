@@ -130,10 +130,11 @@ struct TensorFeed::State {
   }
 };
 
-Result<std::unique_ptr<TensorFeed>> TensorFeed::listen(const std::string& host) {
+Result<std::unique_ptr<TensorFeed>> TensorFeed::listen(const std::string& host,
+                                                       const link::PortRange& ports) {
   auto state = std::make_unique<State>();
   auto listener = LoopListener::listen(
-      host, [of = state.get()](tcp::socket socket) { of->take(std::move(socket)); });
+      host, ports, [of = state.get()](tcp::socket socket) { of->take(std::move(socket)); });
   if (!listener) return listener.error();
   state->listener = *std::move(listener);
   return std::unique_ptr<TensorFeed>(new TensorFeed(std::move(state)));

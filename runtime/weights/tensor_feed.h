@@ -22,6 +22,7 @@
 
 #include "runtime/base/result.h"
 #include "runtime/link/endpoint.h"
+#include "runtime/link/port_range.h"
 
 namespace tandem::weights {
 
@@ -29,7 +30,8 @@ namespace tandem::weights {
 class TensorFeed {
  public:
   // Listens at any free port of `host`. Errors: kFailed.
-  static Result<std::unique_ptr<TensorFeed>> listen(const std::string& host = link::kLoopback);
+  static Result<std::unique_ptr<TensorFeed>> listen(const std::string& host = link::kLoopback,
+                                                    const link::PortRange& ports = {});
   ~TensorFeed();
 
   const link::Endpoint& endpoint() const;

@@ -210,10 +210,11 @@ struct TorchStore::State {
   }
 };
 
-Result<std::unique_ptr<TorchStore>> TorchStore::listen(const std::string& host) {
+Result<std::unique_ptr<TorchStore>> TorchStore::listen(const std::string& host,
+                                                       const link::PortRange& ports) {
   auto state = std::make_unique<State>();
   auto listener = LoopListener::listen(
-      host, [of = state.get()](tcp::socket socket) { of->take(std::move(socket)); });
+      host, ports, [of = state.get()](tcp::socket socket) { of->take(std::move(socket)); });
   if (!listener) return listener.error();
   state->listener = *std::move(listener);
   return std::unique_ptr<TorchStore>(new TorchStore(std::move(state)));

@@ -24,6 +24,7 @@
 
 #include "runtime/base/result.h"
 #include "runtime/link/endpoint.h"
+#include "runtime/link/port_range.h"
 
 namespace tandem::weights {
 
@@ -37,7 +38,8 @@ inline constexpr std::size_t kTorchStoreBytesMax = 64u << 20;   // of all keys a
 class TorchStore {
  public:
   // Listens at any free port of `host`. Errors: kFailed.
-  static Result<std::unique_ptr<TorchStore>> listen(const std::string& host = link::kLoopback);
+  static Result<std::unique_ptr<TorchStore>> listen(const std::string& host = link::kLoopback,
+                                                    const link::PortRange& ports = {});
   ~TorchStore();  // cuts all clients off
 
   const link::Endpoint& endpoint() const;

@@ -14,6 +14,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/device/manifest.h"
 #include "runtime/link/endpoint.h"
+#include "runtime/link/port_range.h"
 #include "runtime/weights/broadcast.h"
 #include "runtime/weights/weights_type.h"
 
@@ -44,10 +45,11 @@ std::string layout_difference(const std::string& ours, const std::string& theirs
 // if and only if they share one /dev/shm.
 std::string host_identity();
 
-// How a publisher serves its shared memory over TCP, on any free port.
+// How a publisher serves its shared memory over TCP, on any free port of a range.
 struct Serving {
-  std::string bind = link::kLoopback;  // an address of this host, or 0.0.0.0 for all of them
+  std::string bind = link::kLoopback;  // an address of this host, or 0.0.0.0 or :: for all of them
   std::string advertise = {};          // the host that subscribers dial; empty: what `bind` says
+  link::PortRange ports = {};
   // After so long without a message a subscriber's version may be replaced.
   Duration silence_max = std::chrono::seconds(20);
 };

@@ -2,7 +2,8 @@
 """Runs a job of Tandem on nodes that a Ray cluster gives: Ray is the allocator, Tandem the runtime.
 
     tandem_launch.py submit --program TANDEM --home TANDEM_HOME --name JOBNAME --nodes N [--address auto]
-        [--min-nodes M] [--cpus-per-node C] [--gpus-per-node G] [--wait-s S] [--save-s S] [--resume RUN]
+        [--min-nodes M] [--cpus-per-node C] [--gpus-per-node G] [--ports LOW-HIGH] [--wait-s S] [--save-s S]
+        [--resume RUN]
         -- [JOB.yaml] [--set KEY=VALUE ...]
     tandem_launch.py exec --name JOB [--address auto] -- get actors
     tandem_launch.py list [--address auto]
@@ -258,6 +259,7 @@ class Launch:
     def __init__(self, options, words, output):
         self.options, self.output = options, output
         self.words = (["--resume", options.resume] if options.resume else []) + words
+        self.ports = ["--ports", options.ports] if options.ports else []
         self.least = options.min_nodes or options.nodes
         self.bundle = {"CPU": options.cpus_per_node or cpus_of_nodes(options.nodes), "GPU": options.gpus_per_node}
         self.folder = new_folder(pathlib.Path(options.home), options.name)
@@ -363,7 +365,7 @@ class Launch:
         live a while longer than its Ray node."""
         host, address, node = (slot.about[key] for key in ("host", "address", "node"))
         alike = sum(other["NodeManagerHostname"] == host for other in ray.nodes())
-        name = host if alike == 1 else f"{address}-{node[:6]}"
+        name = host if alike == 1 else f"{address.replace(':', '-')}-{node[:6]}"
         shared = any(other is not slot and other.about and other.about["node"] == node for other in self.slots)
         return f"{name}-{slot.number}" if shared else name
 
@@ -371,7 +373,7 @@ class Launch:
 
     def run_words(self, slot, cluster):
         again = ["--resume-linked"] if self.starts > 1 else []
-        return [self.options.program, "run", *self.words, *again, "--link", str(self.folder / "run"),
+        return [self.options.program, "run", *self.words, *again, *self.ports, "--link", str(self.folder / "run"),
                 "--cluster", cluster, "--bind", slot.about["address"], "--node-name", self.name_of(slot),
                 "--min-nodes", str(self.least), "--nodes", str(self.options.nodes)]
 
@@ -401,7 +403,7 @@ class Launch:
             name, began = self.name_of(slot), time.monotonic()
             log = self.folder / f"{name}.log"
             words = [self.options.program, "node", "--cluster", cluster, "--name", name, "--cpus",
-                     f"{self.bundle['CPU']:g}"]
+                     f"{self.bundle['CPU']:g}", *self.ports]
             try:
                 await self.start_process(slot, words, signal.SIGINT, str(log), self.options.home)
                 if name != joined:
@@ -667,6 +669,7 @@ def parse(arguments):
     submits.add_argument("--min-nodes", type=positive)
     submits.add_argument("--cpus-per-node", type=float)
     submits.add_argument("--gpus-per-node", type=float, default=0)
+    submits.add_argument("--ports", help="where hosts listen for each other, as 7420-7499")
     submits.add_argument("--resume")
     submits.add_argument("--wait-s", type=positive, default=WAIT_S, help="how long to wait for nodes")
     submits.add_argument("--save-s", type=positive, default=SAVE_S, help="how long the job may take to save at its end")

@@ -10,11 +10,13 @@
 
 namespace tandem::e2e {
 
+enum class Family { kIpv4, kIpv6 };
+
 class Network {
  public:
-  // Returns null where this process may not make namespaces, or `ip` is missing; `home` runs the
-  // commands.
-  static std::unique_ptr<Network> make(const Home& home);
+  // The hosts have addresses of this kind alone. Returns null where this process may not make
+  // namespaces, or `ip` or the kind is missing; `home` runs the commands.
+  static std::unique_ptr<Network> make(const Home& home, Family family = Family::kIpv4);
   ~Network();
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;
@@ -22,8 +24,8 @@ class Network {
   // The words that start a command on a host.
   Words on_first() const { return on("a"); }
   Words on_second() const { return on("b"); }
-  std::string first_address() const { return "10.71.1.2"; }
-  std::string second_address() const { return "10.71.2.2"; }
+  std::string first_address() const { return address(1); }
+  std::string second_address() const { return address(2); }
 
   // Cuts the hosts off from each other, until heal(). Both return false where that failed.
   bool cut() const { return forward(false); }
@@ -32,13 +34,16 @@ class Network {
   bool cut_for(std::chrono::seconds time) const;
 
  private:
-  Network(const Home& home, std::string mark) : home_(home), mark_(std::move(mark)) {}
+  Network(const Home& home, std::string mark, Family family)
+      : home_(home), mark_(std::move(mark)), family_(family) {}
+  std::string address(int subnet) const;
   Words on(const std::string& host) const;
   bool build() const;
   bool forward(bool packets) const;
 
   const Home& home_;
   const std::string mark_;  // the mark in the names of this process's namespaces
+  const Family family_;
 };
 
 }  // namespace tandem::e2e

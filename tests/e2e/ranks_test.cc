@@ -66,7 +66,8 @@ TEST_F(Ranks, WhatTheEnvironmentLacksIsNamed) {
   expect_said({"RANK=1", "WORLD_SIZE=2"}, {"--job", "job.yaml", "--controller", "10.0.0.1:7420"},
               "--job makes a controller of rank 0");
   expect_said({"A=b"}, {"--job", "job.yaml"}, "--job is for the processes of mpirun or torchrun");
-  expect_said({"A=b"}, {"--set", "a=b"}, "--set and --min-nodes are for --job");
+  expect_said({"A=b"}, {"--set", "a=b"},
+              "--set, --min-nodes and --allow-plaintext-gang are for --job");
 }
 
 }  // namespace

@@ -4,8 +4,11 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <set>
+#include <sstream>
 
 #include "runtime/base/file.h"
+#include "runtime/link/endpoint.h"
 #include "tests/e2e/cluster_driver.h"
 #include "tests/e2e/network.h"
 
@@ -24,15 +27,15 @@ const Words kLagging{"async.schedule=fixed_lag", "data.val_files=[]"};
 class TwoHosts : public testing::Test {
  protected:
   void SetUp() override {
-    network_ = Network::make(first_);
+    network_ = Network::make(first_, family_);
     if (!network_) GTEST_SKIP() << "no network namespaces here";
     first_.start_by(network_->on_first());
     second_.start_by(network_->on_second());
     start_controller();
     const json file = parse_json(*read_file(first_.path() / "controller.json"));
     control_ = file["control"];
-    ASSERT_TRUE(control_.starts_with(network_->first_address() + ":")) << control_;
-    near_.emplace(first_.start({"node", "--name", "near", "--cpus", "1"}));
+    ASSERT_EQ(link::parse_endpoint(control_).value().host, network_->first_address());
+    near_.emplace(first_.start(Words{"node", "--name", "near", "--cpus", "1"} + ports_));
     // The files of the first host's state that another host needs.
     fs::copy(first_.path() / "keys", second_.path() / "keys");
     far_.emplace(start_far());
@@ -54,12 +57,13 @@ class TwoHosts : public testing::Test {
   void start_controller() {
     controller_.emplace(first_.start(
         Words{"controller", "--port", "0", "--bind", network_->first_address(), "--node-grace-s"} +
-        Words{std::to_string(node_grace_s_)}));
+        Words{std::to_string(node_grace_s_)} + ports_ + rules_));
     ASSERT_TRUE(first_.next_controller(epoch_));
     epoch_ = first_.address()["epoch"];
   }
   Process start_far() const {
-    return second_.start({"node", "--name", "far", "--cpus", "0.6", "--controller", control_});
+    return second_.start(Words{"node", "--name", "far", "--cpus", "0.6", "--controller", control_} +
+                         ports_);
   }
   bool node_is(const std::string& name, const std::string& state) const {
     return eventually([&] { return node(name).value("state", "") == state; });
@@ -82,6 +86,9 @@ class TwoHosts : public testing::Test {
   std::int64_t epoch_ = 0;  // of the controller
   std::optional<Process> controller_, near_, far_;
   int node_grace_s_ = 300;
+  Words ports_;  // of all processes
+  Words rules_;  // further options of the controller
+  Family family_ = Family::kIpv4;
 };
 
 TEST_F(TwoHosts, WeightsThatTravelByTcpAreThoseOfSharedMemory) {
@@ -155,6 +162,94 @@ TEST_F(TwoHosts, AnAgentOfAnotherHostThatHangsIsReplacedAndItsRanksWorkOn) {
   }));
   EXPECT_EQ(rollout()["pid"], before["pid"]);
   EXPECT_TRUE(job_is_at(job()["step"].get<int>() + 20));
+  EXPECT_EQ(first_.run({"cancel", kSmallId}).code, 0);
+}
+
+// Links, payloads, weights and the ranks of the learner go by addresses of IPv6.
+class HostsOfIpv6 : public TwoHosts {
+ protected:
+  HostsOfIpv6() { family_ = Family::kIpv6; }
+};
+
+TEST_F(HostsOfIpv6, LearnAsOneHost) {
+  const Words job = kLagging + Words{"learner.ranks=2", "pools.learner.cpus_per_actor=0.55",
+                                     "pools.rollout.cpus_per_actor=0.3"};
+  const Home alone;
+  const json expected = alone.train(kSmallId, small_job(10, job));
+  const Words by_tcp = job + Words{"weight_broadcast.type=tcp"};
+  const Finished done = first_.run(Words{"submit"} + small_job(10, by_tcp) + Words{"--wait"});
+  ASSERT_EQ(done.code, 0) << done.text();
+  for (const Process* node : {&*near_, &*far_})
+    EXPECT_TRUE(node->said("event=rank_exited actor=" + std::string(kSmallId) + "/learner/0"));
+  EXPECT_EQ(first_.result_of(kSmallId)["weights_sha256"], expected["weights_sha256"]);
+}
+
+// Nothing is encrypted between ranks where the network is trusted, and the learner says so.
+class HostsThatTrustTheirNetwork : public TwoHosts {
+ protected:
+  HostsThatTrustTheirNetwork() { rules_ = {"--allow-plaintext-gang"}; }
+};
+
+TEST_F(HostsThatTrustTheirNetwork, RanksMeetUnencryptedAndAnEventSaysSo) {
+  const Words ranks = kLagging + Words{"learner.ranks=2", "pools.learner.cpus_per_actor=0.55",
+                                       "pools.rollout.cpus_per_actor=0.3"};
+  const Finished done = first_.run(Words{"submit"} + small_job(5, ranks) + Words{"--wait"});
+  ASSERT_EQ(done.code, 0) << done.text();
+  const Finished events = first_.run({"events"});
+  EXPECT_NE(events.out.find("its ranks on far, near exchange gradients unencrypted"),
+            std::string::npos)
+      << events.text();
+}
+
+// With a range of ports, a firewall may close all others between the hosts.
+class HostsBehindFirewalls : public TwoHosts {
+ protected:
+  static constexpr int kFirst = 7420, kLast = 7449;
+  HostsBehindFirewalls() { ports_ = {"--ports", "7420-7449"}; }
+
+  struct Ports {
+    std::set<int> open;  // at which other hosts reach a process
+    // Of connections between hosts: the port of this end, and that of the other one.
+    std::vector<std::pair<int, int>> connected;
+  };
+  Ports ports_of(const Home& home, const Words& on_host) const {
+    const Finished table = home.start_program(on_host + Words{"cat", "/proc/net/tcp"}).wait();
+    EXPECT_EQ(table.code, 0) << table.text();
+    std::istringstream lines(table.out);
+    Ports ports;
+    std::string line, number, local, remote, state;
+    const auto port = [](const std::string& end) {
+      return std::stoi(end.substr(end.find(':') + 1), nullptr, 16);
+    };
+    for (std::getline(lines, line); std::getline(lines, line);) {
+      std::istringstream(line) >> number >> local >> remote >> state;
+      if (local.starts_with("0100007F:")) continue;                    // of loopback
+      if (state == "0A") ports.open.insert(port(local));               // TCP_LISTEN
+      if (state == "01" && local.substr(0, 8) != remote.substr(0, 8))  // TCP_ESTABLISHED
+        ports.connected.emplace_back(port(local), port(remote));
+    }
+    return ports;
+  }
+  static bool in_range(int port) { return port >= kFirst && port <= kLast; }
+};
+
+TEST_F(HostsBehindFirewalls, PN_1_PayloadsWeightsAndRanksOfALearnerUseThePortsOfTheRangeAlone) {
+  const Words job =
+      kLagging + Words{"learner.ranks=2", "pools.learner.cpus_per_actor=0.55",
+                       "pools.rollout.cpus_per_actor=0.3", "weight_broadcast.type=tcp"};
+  ASSERT_EQ(first_.run(Words{"submit"} + small_job(kForever, job)).code, 0);
+  ASSERT_TRUE(job_is_at(5));
+  const Ports near = ports_of(first_, network_->on_first());
+  const Ports far = ports_of(second_, network_->on_second());
+  EXPECT_GE(near.open.size() + far.open.size(), 3u) << "links, payloads and weights";
+  // The port at which the learner's ranks met has been closed; the connection that they made is
+  // there, beside those of links and weights.
+  EXPECT_GE(near.connected.size(), 4u);
+  for (const Ports& ports : {near, far}) {
+    for (const int port : ports.open) EXPECT_TRUE(in_range(port)) << port;
+    for (const auto& [local, remote] : ports.connected)
+      EXPECT_TRUE(in_range(local) || in_range(remote)) << local << " and " << remote;
+  }
   EXPECT_EQ(first_.run({"cancel", kSmallId}).code, 0);
 }
 

@@ -3,6 +3,7 @@
 #include "actors/cli/shared_options.h"
 #include "actors/cli/verb.h"
 #include "actors/cli/views.h"
+#include "runtime/base/build_id.h"
 #include "runtime/base/json.h"
 
 namespace tandem::cli {
@@ -12,7 +13,7 @@ struct Version {
   static VerbHelp help() {
     return {.name = "version",
             .group = VerbGroup::kHelp,
-            .description = "Print the version",
+            .description = "Print the version, and the build, by which one binary is known",
             .examples = {"tandem version"}};
   }
 
@@ -22,10 +23,12 @@ struct Version {
   }
 
   Result<int> run(const VerbContext& context) {
-    const nlohmann::json version{{"version", TANDEM_VERSION}};
-    context.console.out << (output == OutputForm::kJson   ? version.dump(2) + "\n"
-                            : output == OutputForm::kYaml ? to_yaml(version)
-                                                          : "tandem " TANDEM_VERSION "\n")
+    const std::string build = own_build_id();
+    const nlohmann::json version{{"version", TANDEM_VERSION}, {"build", build}};
+    context.console.out << (output == OutputForm::kJson ? version.dump(2) + "\n"
+                            : output == OutputForm::kYaml
+                                ? to_yaml(version)
+                                : "tandem " TANDEM_VERSION "\nbuild " + build + "\n")
                         << std::flush;
     return 0;
   }

@@ -131,18 +131,20 @@ struct GangMeeting {
 Result<GangMeeting> prepare_meeting(const StartRank& start,
                                     const actor::Ref<messages::RankEvents>& controller,
                                     const std::function<Result<link::Endpoint>()>& place,
-                                    const std::string& advertise) {
+                                    const RankNetwork& network) {
   const bool leads = start.ranks > 1 && start.rank == 0;
-  GangMeeting meeting{
-      .spec = {.size = start.ranks, .secret = leads ? random_secret() : start.gang_secret},
-      .listener = std::nullopt};
+  GangMeeting meeting{.spec = {.size = start.ranks,
+                               .secret = leads ? random_secret() : start.gang_secret,
+                               .privacy = start.gang_plain ? collective::Privacy::kPlain
+                                                           : collective::Privacy::kSealed},
+                      .listener = std::nullopt};
   if (!leads) return meeting;
   const auto at = place();
   if (!at) return at.error();
-  auto listener = collective::GangListener::listen(*at);
+  auto listener = collective::GangListener::listen(*at, network.ports);
   if (!listener) return listener.error();
   link::Endpoint told = listener->endpoint();
-  if (!told.is_local() && !advertise.empty()) told.host = advertise;
+  if (!told.is_local() && !network.advertise.empty()) told.host = network.advertise;
   if (controller.tell(messages::RankListening{start.actor, start.incarnation, to_string(told),
                                               meeting.spec.secret}) != actor::Delivery::kAccepted)
     return Error{ErrorCode::kUnreachable, "cannot tell the controller where the gang meets"};
@@ -215,8 +217,7 @@ Result<BuiltRole> build_learner(RankResources& resources, const StartRank& start
   const auto device = device_of(job.pools.learner.gpus_per_actor);
   if (!device) return device.error();
   auto meeting = prepare_meeting(
-      start, controller, [&resources] { return gang_place(resources); },
-      resources.network.advertise);
+      start, controller, [&resources] { return gang_place(resources); }, resources.network);
   if (!meeting) return meeting.error();
   // Ranks watch each other by heartbeats over the sockets of the gang, with the limits
   // by which the controller watches ranks.

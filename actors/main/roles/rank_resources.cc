@@ -34,6 +34,7 @@ std::optional<weights::Serving> RankResources::serving_of(
   if (served != weights::ServedOverTcp::kAlways && !others_may_come) return std::nullopt;
   return weights::Serving{.bind = listening_address(),
                           .advertise = network.advertise,
+                          .ports = network.ports,
                           .silence_max = std::min(kSubscriberSilenceMax, weights.stall_max / 2)};
 }
 

@@ -113,7 +113,7 @@ Result<std::string> address_for(const std::string& url, const job::EngineServerS
   if (!way)
     return Error{way.error().code, way.error().message, url,
                  "is the address in rollout.engine.url right?"};
-  if (way->ours == way->theirs || way->theirs.starts_with("127."))
+  if (way->ours == way->theirs || link::is_loopback(way->theirs))
     return std::string(link::kLoopback);
   if (transfer == rollout::WeightTransfer::kIpc)
     return Error{ErrorCode::kInvalid, "the server at " + url + " is on another host",
@@ -144,6 +144,7 @@ Result<rollout::SourceSpec> source_of(RankResources& resources, const messages::
     auto host = address_for(url, job.rollout.engine, transfer);
     if (!host) return rank::of_input(host.error());
     spec.host = *std::move(host);
+    if (spec.host != link::kLoopback) spec.ports = resources.network.ports;
   }
   if (!nccl && transfer != rollout::WeightTransfer::kIpc) return spec;
   const auto device = device_of(job.pools.rollout.gpus_per_actor);

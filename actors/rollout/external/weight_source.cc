@@ -193,7 +193,7 @@ class NcclSource final : public WeightSource {
     if (!id) return id.error();
     if (spec_.meeting == NcclMeeting::kTorchStore) {
       store_.reset();  // clients of the meeting before are cut off
-      auto store = weights::TorchStore::listen(spec_.host);
+      auto store = weights::TorchStore::listen(spec_.host, spec_.ports);
       if (!store) return store.error();
       store_ = *std::move(store);
       group_ = "tandem-" + random_secret().substr(0, kGroupChars);
@@ -311,7 +311,7 @@ Result<std::unique_ptr<WeightSource>> make_weight_source(WeightTransfer transfer
   if (transfer == WeightTransfer::kIpc)
     return std::unique_ptr<WeightSource>(std::make_unique<IpcSource>());
   CHECK(transfer == WeightTransfer::kTcp);
-  auto feed = weights::TensorFeed::listen(spec.host);
+  auto feed = weights::TensorFeed::listen(spec.host, spec.ports);
   if (!feed) return feed.error();
   return std::unique_ptr<WeightSource>(
       std::make_unique<FeedSource>(*std::move(feed), std::move(spec.manifest)));

@@ -20,6 +20,7 @@
 #include "runtime/device/manifest.h"
 #include "runtime/device/stream.h"
 #include "runtime/link/endpoint.h"
+#include "runtime/link/port_range.h"
 
 namespace tandem::rollout {
 
@@ -85,8 +86,9 @@ struct SourceSpec {
   // missing. Beside it is its lock. The folders of rollouts of this job that have died on this host
   // are removed, and of other jobs beside this one where they have the prefix above.
   std::filesystem::path folder;
-  // tcp, and nccl by a store: where this side listens.
+  // tcp, and nccl by a store: where this side listens, at a port of the range.
   std::string host = link::kLoopback;
+  link::PortRange ports = {};
   // nccl: of this process; outlives the source.
   const collective::NcclProcess* nccl = nullptr;
   device::DeviceKind device = device::DeviceKind::kCpu;  // ipc: kCuda

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "actors/cli/api_client.h"
+#include "runtime/base/build_id.h"
 #include "runtime/base/file.h"
 #include "tests/actors/cli/command_outcome.h"
 #include "tests/actors/job/job_folder.h"
@@ -85,7 +86,7 @@ TEST(VerbsWithoutController, WaitForOneNoLongerThanTheirTime) {
 
 TEST(VerbsWithoutController, DoWhatNeedsNone) {
   for (const auto& words : {std::vector<const char*>{"version"}, {"--version"}})
-    EXPECT_EQ(run(words).out, "tandem " TANDEM_VERSION "\n");
+    EXPECT_EQ(run(words).out, "tandem " TANDEM_VERSION "\nbuild " + own_build_id() + "\n");
   EXPECT_NE(run({"explain", "rollout.n"}).out.find("rollout.n: integer"), std::string::npos);
   EXPECT_EQ(exit_code(run({"explain", "rollout.m"}).code), 3);
   EXPECT_NE(run({"explain"}).out.find("async.max_staleness"), std::string::npos);

@@ -127,6 +127,50 @@ TEST(ControllerCore, TheRanksOfALearnerOnGpusHaveOneEach) {
   EXPECT_EQ(world.record(job + "/rollout/0").ranks[0].node, "b");
 }
 
+// NCCL would carry the gradients of the two ranks from host to host, and it encrypts nothing.
+TEST(ControllerCore, ALearnerOnTheGpusOfSeveralHostsNeedsANetworkThatIsTrusted) {
+  for (const bool trusted : {false, true}) {
+    World world(1, {}, {.plaintext_gang = trusted});
+    for (const char* name : {"a", "b", "c"}) world.node(name, 16, 1, kOlder);
+    const std::string job = world.submit(nccl_shape(2)), learner = job + "/learner/0";
+    ASSERT_NE(world.record(learner).ranks[0].node, world.record(learner).ranks[1].node);
+    for (const auto& [id, node] : std::map(world.alive))
+      if (id.actor == learner) world.must(RankConnected{id});
+    const auto told = std::ranges::find_if(world.announced, [&](const Announce& event) {
+      return event.subject == learner && event.message.find("unencrypted") != std::string::npos;
+    });
+    ASSERT_NE(told, world.announced.end());
+    if (trusted) {
+      EXPECT_EQ(told->level, messages::EventLevel::kWarning);
+      ASSERT_EQ(world.started.size(), 1u) << "rank 0, which is to tell where it listens";
+      EXPECT_TRUE(world.started.front().gang_plain);
+      continue;
+    }
+    EXPECT_EQ(told->level, messages::EventLevel::kError);
+    EXPECT_NE(told->message.find("--allow-plaintext-gang"), std::string::npos) << told->message;
+    EXPECT_TRUE(world.started.empty());
+    ASSERT_FALSE(world.told[job].empty());
+    const auto* const end = std::get_if<messages::EndJob>(&world.told[job].back().message);
+    ASSERT_TRUE(end);
+    EXPECT_EQ(end->outcome, messages::JobOutcome::kFailed);
+  }
+}
+
+// Without GPUs the ranks encrypt by themselves.
+TEST(ControllerCore, ALearnerOnTheCpusOfSeveralHostsStartsEncrypted) {
+  World world;
+  for (const char* name : {"a", "b", "c"}) world.node(name, 1);
+  JobShape shape = shape_of(0.5);
+  shape.learner_ranks = 2;
+  shape.per_rank[messages::Role::kLearner] = scheduler::resources({.cpus = 0.9});
+  const std::string job = world.submit(shape), learner = job + "/learner/0";
+  ASSERT_NE(world.record(learner).ranks[0].node, world.record(learner).ranks[1].node);
+  for (const auto& [id, node] : std::map(world.alive))
+    if (id.actor == learner) world.must(RankConnected{id});
+  ASSERT_EQ(world.started.size(), 1u);
+  EXPECT_FALSE(world.started.front().gang_plain);
+}
+
 TEST(ControllerCore, AJobThatNeedsNcclIsRefusedWhereVersionsDiffer) {
   World world;
   world.node("a", 16, 2, kOlder);

@@ -112,6 +112,14 @@ TEST_F(HostScript, AProgramOfASharedFileSystemIsUsedAsItIs) {
   EXPECT_EQ(content(state() / "words"), "node --controller 10.0.0.1:7420 --join --name gpu-1\n");
 }
 
+TEST_F(HostScript, ItsRanksListenInTheRangeOfPorts) {
+  HostAgent ranged = agent("10.0.0.1:7420");
+  ranged.ports = "7420-7499";
+  connection(start_lines(ranged));
+  EXPECT_EQ(content(state() / "words"),
+            "node --controller 10.0.0.1:7420 --join --name gpu-1 --ports 7420-7499\n");
+}
+
 TEST_F(HostScript, KeysAreFilesOfTheAgentAlone_HO2) {
   connection(start_lines(agent("10.0.0.1:7420")));
   EXPECT_EQ(content(state() / "kept/controller.public"), "public-key\n");

@@ -152,6 +152,8 @@ std::vector<KubeJob> forms() {
       job.cpus_per_node = "1500m";
       job.memory_per_node = "0.5Ti";
       job.shm = "64Gi";
+      job.ports = "7420-7499";
+      job.plaintext_gang = true;
       if (form == KubeForm::kJobSet) job.queue = "team-a";
       job.job = "name: on\ntext: \"\xe2\x80\xa8 \xf0\x9f\x98\x80\"\n\n";
       made.push_back(job);

@@ -44,6 +44,15 @@ TEST(SlurmScript, AsksForTheNodesAndANoticeBeforeTheEnd_SL1) {
   EXPECT_LT(text.rfind("#SBATCH"), text.find("\nset -u"));
 }
 
+TEST(SlurmScript, GivesTheRangeOfPortsToTheRunAndToNodes) {
+  SlurmJob job = small();
+  EXPECT_TRUE(has(slurm_script(job), "ports="));
+  job.ports = "7420-7499";
+  job.plaintext_gang = true;
+  EXPECT_TRUE(has(slurm_script(job), "ports=7420-7499"));
+  EXPECT_TRUE(has(slurm_script(job), "what=(/shared/job.yaml --allow-plaintext-gang)"));
+}
+
 TEST(SlurmScript, LeavesOutWhatIsNotGiven) {
   const std::string text = slurm_script(small());
   for (const char* word : {"--time", "--partition", "--gpus-per-node"})

@@ -125,6 +125,13 @@ TEST(AllVerbs, TakeTheValuesOfTheirOptions) {
   listen.pricing = {.rollout = 2.1, .learner = 4, .currency = "EUR"};
   EXPECT_EQ(cli::parsed<ControllerCommand>(controller_words(listen, {})).listen.pricing,
             listen.pricing);
+  listen.ports = {7420, 7499};
+  listen.plaintext_gang = true;
+  const auto again = cli::parsed<ControllerCommand>(controller_words(listen, {})).listen;
+  EXPECT_EQ(again.ports, listen.ports);
+  EXPECT_TRUE(again.plaintext_gang);
+  const Words with_ports{"node", "--ports", "7420-7499"};
+  EXPECT_EQ(node_words(cli::parsed<NodeCommand>(with_ports)), with_ports);
   const auto node = cli::parsed<NodeCommand>({"node", "--keep-controller", "--of-run", "/a"});
   EXPECT_EQ(node.of_run, "/a");
   EXPECT_EQ(node_words(node), (Words{"node", "--keep-controller", "--of-run", "/a"}));
@@ -138,11 +145,16 @@ TEST(AllVerbs, SayWhatIsWrongWithAValue) {
   check({"node", "--memory", "many"}, "not a size", "GiB");
   check({"up", "--memory", "-1GiB"}, "not a size", "GiB");
   check({"node", "--memory", "12GB"}, "not a size", "GiB");
-  check({"node", "--advertise", "no_host"}, "neither an IPv4 address nor a host's name",
+  check({"node", "--advertise", "no_host"}, "neither an address nor a host's name",
         "tandem node --help");
+  for (const char* address : {"here", "[fd00::1]", "fe80::1%eth0"})
+    check({"up", "--bind", address}, "no address of IPv4 or IPv6", "tandem up --help");
+  check({"run", "job.yaml", "--cluster", "c", "--bind", "::1"}, "no other host reaches this one",
+        "tandem run --help");
   check({"run", "job.yaml", "--memory", "12"}, "is 12 bytes, and a node offers at least 64 MiB",
         "GiB");
   check({"up", "--port", "99999"}, "99999", "tandem up --help");
+  check({"node", "--ports", "7499-7420"}, "its end is before its beginning", "7420-7499");
   check({"nod"}, "unknown command `nod`", "`node`");
 }
 
@@ -262,6 +274,7 @@ run --node-name: -
 run --min-nodes: -
 run --nodes: -
 run --port: -
+run --ports: -
 run --health-port: -
 run --node-grace-s: -
 run --link: -
@@ -283,6 +296,7 @@ slurm --gpus-per-node: -
 slurm --time: -
 slurm --partition: -
 slurm --node-grace-s: -
+slurm --ports: -
 slurm --sbatch: -
 kube ACTION: choices
 kube JOB.yaml: files
@@ -294,6 +308,7 @@ kube --gpus-per-node: -
 kube --cpus-per-node: -
 kube --memory-per-node: -
 kube --shm: -
+kube --ports: -
 kube --namespace: -
 kube --claim: -
 kube --storage: -
@@ -308,6 +323,7 @@ ray --nodes: -
 ray --min-nodes: -
 ray --gpus-per-node: -
 ray --cpus-per-node: -
+ray --ports: -
 ray --address: -
 ray --python: -
 ray --wait-s: -
@@ -397,6 +413,7 @@ delete run/ID: runs/
 up --port: -
 up --bind: -
 up --allow-host: -
+up --ports: -
 up --node-grace-s: -
 up --health-port: -
 up --pricing: -
@@ -414,6 +431,7 @@ uncordon NODE: nodes
 controller --port: -
 controller --bind: -
 controller --allow-host: -
+controller --ports: -
 controller --node-grace-s: -
 controller --health-port: -
 controller --pricing: -
@@ -421,6 +439,7 @@ node --name: -
 node --controller: -
 node --bind: -
 node --advertise: -
+node --ports: -
 node --cpus: -
 node --memory: -
 node --cluster: -

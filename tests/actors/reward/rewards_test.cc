@@ -241,7 +241,7 @@ TEST(HttpReward, AWrongAddressOrKeyIsRefusedAtOnce) {
   };
   EXPECT_EQ(error_of({.url = "https://a/b"}), "https is not in this version");
   EXPECT_EQ(error_of({.url = "http://me:pw@a/b"}), "an address has no user and no password");
-  for (const char* url : {"a/b", "http://", "http:///x", "http://a/ b", "http://[::1]/x"})
+  for (const char* url : {"a/b", "http://", "http:///x", "http://a/ b", "http://[::1/x"})
     EXPECT_NE(error_of({.url = url}), "") << url;
   expect_part(error_of({.url = "http://a", .header_env = {{"x-key", "NOT_SET_ANYWHERE"}}}),
               "NOT_SET_ANYWHERE is not set");

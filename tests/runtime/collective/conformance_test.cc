@@ -21,6 +21,7 @@
 #include "runtime/collective/collective.h"
 #include "runtime/collective/connection.h"
 #include "runtime/collective/socket.h"
+#include "runtime/link/free_port.h"
 #include "runtime/link/socket_folder.h"
 #include "runtime/node/process_host.h"
 #include "tests/runtime/collective/gang_builder.h"
@@ -38,7 +39,9 @@ class Conformance : public testing::TestWithParam<Case> {
  protected:
   int size() const { return GetParam().size; }
   Gang make_gang() const {
-    return GetParam().kind == "socket" ? make_socket_gang(size()) : make_local_collectives(size());
+    if (GetParam().kind == "local") return make_local_collectives(size());
+    return make_socket_gang(size(), {}, {},
+                            GetParam().kind == "plain" ? Privacy::kPlain : Privacy::kSealed);
   }
 };
 
@@ -278,7 +281,7 @@ TEST_P(Conformance, CO3RanksThatDisagreeAreToldSo) {
 
 std::vector<Case> cases() {
   std::vector<Case> all;
-  for (const char* kind : {"local", "socket"}) {
+  for (const char* kind : {"local", "socket", "plain"}) {
     for (int size = 1; size <= 4; ++size) all.push_back({kind, size});
   }
   return all;
@@ -368,7 +371,7 @@ TEST(SocketGang, ARankBelievesNobodyWhoDoesNotKnowTheSecret) {
   ASSERT_FALSE(refused);
 
   link::Endpoint bound;
-  const OwnedFd forger = listen_stream({}, &bound).value();
+  const OwnedFd forger = listen_stream({}, {}, &bound).value();
   auto deceived =
       std::async(std::launch::async, [&] { return dial_gang(bound, 1, spec_of(2), kLong); });
   pollfd came{.fd = forger.get(), .events = POLLIN, .revents = 0};
@@ -389,6 +392,27 @@ TEST(SocketGang, ARankBelievesNobodyWhoDoesNotKnowTheSecret) {
   EXPECT_EQ(outcome.error().code, ErrorCode::kUnauthorised) << render(outcome.error());
 }
 
+// A rank that was told to trust the network is not let into a gang that does not.
+TEST(SocketGang, RanksOfDifferentPrivacyDoNotMeet) {
+  for (const Privacy of_rank_0 : {Privacy::kSealed, Privacy::kPlain}) {
+    GangSpec spec = spec_of(2), other = spec_of(2);
+    spec.privacy = of_rank_0;
+    other.privacy = of_rank_0 == Privacy::kSealed ? Privacy::kPlain : Privacy::kSealed;
+    GangListener listener = GangListener::listen().value();
+    const link::Endpoint address = listener.endpoint();
+    auto refused =
+        std::async(std::launch::async, [&] { return dial_gang(address, 1, other, kLong); });
+    std::thread rank_1([&] {
+      EXPECT_EQ(refused.get().error().code, ErrorCode::kUnauthorised);
+      EXPECT_TRUE(dial_gang(address, 1, spec, kLong).value()->barrier(kLong));
+    });
+    const auto rank_0 = std::move(listener).accept(spec, kLong);
+    ASSERT_TRUE(rank_0) << render(rank_0.error());
+    EXPECT_TRUE((*rank_0)->barrier(kLong));
+    rank_1.join();
+  }
+}
+
 // A hello of one gang is of no use in the next.
 TEST(SocketGang, AHelloThatWasOverheardIsRefused) {
   const Challenge first = make_challenge(), second = make_challenge();
@@ -402,6 +426,32 @@ TEST(SocketGang, AHelloThatWasOverheardIsRefused) {
   // The hub's proof differs from a rank's, and depends on both nonces.
   EXPECT_NE(welcome_proof("secret", hello, first), std::string(hello.proof, kProofBytes));
   EXPECT_NE(welcome_proof("secret", hello, first), welcome_proof("secret", hello, second));
+}
+
+TEST(SocketGang, PN_1_meets_within_a_range_of_ports) {
+  const std::uint16_t free = link::free_port().value();
+  const link::PortRange one{free, free};
+  const auto first = GangListener::listen({}, one);
+  ASSERT_TRUE(first) << render(first.error());
+  EXPECT_EQ(first->endpoint().port, free);
+  const auto second = GangListener::listen({}, one);
+  ASSERT_FALSE(second);
+  EXPECT_NE(second.error().message.find(to_string(one)), std::string::npos)
+      << second.error().message;
+}
+
+TEST(SocketGang, MeetsAtAnAddressOfIpv6) {
+  auto listener = GangListener::listen({.host = "::1"});
+  if (!listener) GTEST_SKIP() << "no IPv6 here: " << listener.error().message;
+  const link::Endpoint address = listener->endpoint();
+  EXPECT_NE(address.port, 0);
+  auto rank_1 = std::async(std::launch::async, [&] {
+    auto rank = dial_gang(address, 1, spec_of(2), kLong).value();
+    return rank->barrier(kLong).has_value();
+  });
+  auto rank_0 = std::move(*listener).accept(spec_of(2), kLong).value();
+  EXPECT_TRUE(rank_0->barrier(kLong));
+  EXPECT_TRUE(rank_1.get());
 }
 
 TEST(SocketGang, MeetsAtAUnixSocket) {

@@ -23,18 +23,24 @@ constexpr Duration kLong = std::chrono::seconds(30);
 // Both ends of a TCP connection whose buffers hold a few thousand bytes, so that many writes are
 // cut anywhere.
 struct Connection {
-  OwnedFd writing, reading;
+  Stream writing, reading;
 
-  static Connection make() {
+  static Connection make(Privacy privacy = Privacy::kPlain) {
     link::Endpoint bound;
-    const OwnedFd listener = listen_stream({}, &bound).value();
+    const OwnedFd listener = listen_stream({}, {}, &bound).value();
     const int few = 4096;  // before the handshake, which settles the window
     EXPECT_EQ(::setsockopt(listener.get(), SOL_SOCKET, SO_RCVBUF, &few, sizeof few), 0);
-    Connection both{.writing = dial_stream(bound, steady_now() + kLong).value(), .reading = {}};
-    EXPECT_EQ(::setsockopt(both.writing.get(), SOL_SOCKET, SO_SNDBUF, &few, sizeof few), 0);
+    Connection both{.writing = Stream(dial_stream(bound, steady_now() + kLong).value()),
+                    .reading = {}};
+    EXPECT_EQ(::setsockopt(both.writing.fd(), SOL_SOCKET, SO_SNDBUF, &few, sizeof few), 0);
     pollfd came{.fd = listener.get(), .events = POLLIN, .revents = 0};
     EXPECT_EQ(::poll(&came, 1, poll_timeout_ms(steady_now() + kLong)), 1);
-    both.reading = OwnedFd(::accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK));
+    both.reading = Stream(OwnedFd(::accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK)));
+    if (privacy == Privacy::kPlain) return both;
+    const StreamKeys keys{.sending = seal_key("secret", "there"),
+                          .receiving = seal_key("secret", "back")};
+    both.writing.seal(keys);
+    both.reading.seal({.sending = keys.receiving, .receiving = keys.sending});
     return both;
   }
 };
@@ -59,12 +65,12 @@ Result<void> until_writable(int fd) {
 }
 
 // Reads all frames until `last`, in pieces of any size, and says how many heartbeats came.
-int read_frames(int fd, std::uint64_t last, Rng& rng) {
+int read_frames(Stream& from, std::uint64_t last, Rng& rng) {
   int heartbeats = 0;
   std::uint64_t counter = 0;
   for (std::uint64_t sequence = 0; sequence < last;) {
     FrameHeader header;
-    if (receive_all(fd, bytes_of(header), steady_now() + kLong) != Transfer::kDone ||
+    if (from.receive_all(bytes_of(header), steady_now() + kLong) != Transfer::kDone ||
         !plausible(header)) {
       ADD_FAILURE() << "a torn header after frame " << sequence;
       return heartbeats;
@@ -72,7 +78,7 @@ int read_frames(int fd, std::uint64_t last, Rng& rng) {
     std::vector<std::byte> payload(header.bytes);
     for (std::span<std::byte> rest = payload; !rest.empty();) {
       const std::size_t piece = std::min<std::size_t>(rest.size(), 1 + rng.below(3000));
-      if (receive_all(fd, rest.first(piece), steady_now() + kLong) != Transfer::kDone) {
+      if (from.receive_all(rest.first(piece), steady_now() + kLong) != Transfer::kDone) {
         ADD_FAILURE() << "a torn payload after frame " << sequence;
         return heartbeats;
       }
@@ -96,10 +102,10 @@ int read_frames(int fd, std::uint64_t last, Rng& rng) {
 
 TEST(FrameWriter, FW1NoFrameBeginsWithinAnother) {
   constexpr std::uint64_t kFrames = 60;
-  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 6; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    const Connection connection = Connection::make();
-    FrameWriter writer(connection.writing.get());
+    Connection connection = Connection::make(seed % 2 == 0 ? Privacy::kSealed : Privacy::kPlain);
+    FrameWriter writer(connection.writing);
     std::atomic<std::uint64_t> beats = 0;
     std::atomic<bool> done = false;
     std::thread heart([&] {
@@ -116,14 +122,14 @@ TEST(FrameWriter, FW1NoFrameBeginsWithinAnother) {
         for (std::uint64_t seen; (seen = beats) < until;) beats.wait(seen);
         const std::size_t bytes = rng.below(2) == 0 ? rng.below(100) : rng.below(kFrameBytesMax);
         const auto sent = writer.write(data_header(sequence, bytes), payload_of(sequence, bytes),
-                                       [&] { return until_writable(connection.writing.get()); });
+                                       [&] { return until_writable(connection.writing.fd()); });
         ASSERT_TRUE(sent) << render(sent.error());
         ASSERT_EQ(*sent, Transfer::kDone);
       }
     });
     Rng rng(seed + 1000);
-    EXPECT_GT(read_frames(connection.reading.get(), kFrames, rng), 0);
-    ::shutdown(connection.reading.get(),
+    EXPECT_GT(read_frames(connection.reading, kFrames, rng), 0);
+    ::shutdown(connection.reading.fd(),
                SHUT_RDWR);  // frames were torn here, and no thread reads on
     worker.join();
     done = true;
@@ -133,8 +139,8 @@ TEST(FrameWriter, FW1NoFrameBeginsWithinAnother) {
 }
 
 TEST(FrameWriter, FW2AHeartbeatWaitsForNobody) {
-  const Connection connection = Connection::make();
-  FrameWriter writer(connection.writing.get());
+  Connection connection = Connection::make();
+  FrameWriter writer(connection.writing);
   const auto payload = payload_of(1, kFrameBytesMax);
   std::latch stuck(1), go_on(1);
   std::thread worker([&] {
@@ -155,10 +161,10 @@ TEST(FrameWriter, FW2AHeartbeatWaitsForNobody) {
   writer.abort({.message = "why"});
   // FW-1: an abort's frame could not be told from data, so the stream ends within the frame.
   FrameHeader header;
-  ASSERT_EQ(receive_all(connection.reading.get(), bytes_of(header), steady_now() + kLong),
+  ASSERT_EQ(connection.reading.receive_all(bytes_of(header), steady_now() + kLong),
             Transfer::kDone);
   std::vector<std::byte> got(header.bytes);
-  EXPECT_EQ(receive_all(connection.reading.get(), got, steady_now() + kLong), Transfer::kClosed);
+  EXPECT_EQ(connection.reading.receive_all(got, steady_now() + kLong), Transfer::kClosed);
 }
 
 TEST(FrameWriter, AHeartbeatIsWhatItsPhaseAndCounterSay) {

@@ -21,14 +21,16 @@ inline GangSpec spec_of(int size, std::string secret = "job-1/learner/0.3") {
   return {.size = size, .secret = std::move(secret)};
 }
 
-// Rank 0 and the others may be told different things of their liveness.
+// Rank 0 and the others may be told different things of their liveness. They meet by TCP.
 inline Gang make_socket_gang(int size, const GangLiveness& of_rank_0 = {},
-                             const GangLiveness& of_others = {}) {
+                             const GangLiveness& of_others = {},
+                             Privacy privacy = Privacy::kSealed) {
   GangListener listener = GangListener::listen().value();
   const link::Endpoint address = listener.endpoint();
   GangSpec spec = spec_of(size), others = spec_of(size);
   spec.liveness = of_rank_0;
   others.liveness = of_others;
+  spec.privacy = others.privacy = privacy;
   Gang gang(static_cast<std::size_t>(size));
   std::vector<std::thread> diallers;
   for (int rank = 1; rank < size; ++rank) {

@@ -155,9 +155,11 @@ TEST(Heartbeat, CO1HeartbeatsBetweenTheFramesOfASumLeaveItsBits) {
 // A rank 0 that knows the secret, and says nothing but heartbeats, as fast as they are taken.
 TEST(Heartbeat, CO2AFloodOfHeartbeatsEndsWithTheTimeout) {
   link::Endpoint bound;
-  const OwnedFd forger = listen_stream({}, &bound).value();
+  const OwnedFd forger = listen_stream({}, {}, &bound).value();
+  GangSpec spec = spec_of(2);
+  spec.privacy = Privacy::kPlain;
   auto rank = std::async(std::launch::async, [&] {
-    auto joined = dial_gang(bound, 1, spec_of(2), kLong).value();
+    auto joined = dial_gang(bound, 1, spec, kLong).value();
     const auto done = joined->barrier(milliseconds(100));
     return done ? "passed" : done.error().message;
   });
@@ -176,7 +178,7 @@ TEST(Heartbeat, CO2AFloodOfHeartbeatsEndsWithTheTimeout) {
   welcome.kind = FrameKind::kWelcome;
   welcome.bytes = kProofBytes;
   std::string said(reinterpret_cast<const char*>(&welcome), sizeof welcome);
-  said += welcome_proof(spec_of(2).secret, hello, challenge);
+  said += welcome_proof(meeting_secret(spec), hello, challenge);
   std::string flood;  // more than both buffers hold, so that the reader never finds them empty
   for (int i = 0; i < 100'000; ++i) flood += frame_of(make_heartbeat(1, "train"));
   std::span<const std::byte> bytes = std::as_bytes(std::span(said));
@@ -220,7 +222,7 @@ constexpr std::size_t kAddressBytes = 64;  // bytes in which the child tells whe
 // Rank 0 is a process that is stopped: it neither computes nor beats, and its connections stay.
 std::string stop_rank_zero(Duration patience) {
   link::Endpoint bound;
-  const OwnedFd meeting = listen_stream({}, &bound).value();
+  const OwnedFd meeting = listen_stream({}, {}, &bound).value();
   node::PosixProcessHost host;
   const auto process = host.spawn({.name = "rank 0",
                                    .argv = {"/proc/self/exe", "--lead-a-gang", to_string(bound)},

@@ -19,8 +19,8 @@ constexpr Duration kEnough = std::chrono::seconds(60);  // no wait of the test l
 TEST(SocketHub, ARankThatStopsSendingAndDoesNotReadIsGone) {
   int ends[2];
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
-  std::vector<OwnedFd> peers;
-  peers.emplace_back(ends[0]);
+  std::vector<Stream> peers;
+  peers.emplace_back(OwnedFd(ends[0]));
   const OwnedFd peer(ends[1]);
   std::vector<std::byte> bytes(std::size_t{16} << 20);
 

@@ -575,9 +575,11 @@ TEST(Urls, parse) {
   EXPECT_EQ(url.server, (link::Endpoint{"host", 81}));
   EXPECT_EQ(url.target, "/a?b=c");
   EXPECT_EQ(parse_url("http://host").value().server.port, 80);
+  EXPECT_EQ(parse_url("http://[::1]:81/a").value().server, (link::Endpoint{"::1", 81}));
+  EXPECT_EQ(parse_url("http://[::1]/a").value().server, (link::Endpoint{"::1", 80}));
   EXPECT_EQ(parse_url("http://host?x").value().target, "/?x");
   for (const char* bad : {"", "host", "http://", "http://h:x/", "https://h/", "http://u@h/",
-                          "http://h/a b", "http://h/#part", "http://[::1]/"})
+                          "http://h/a b", "http://h/#part", "http://[::1/", "http://::1/"})
     EXPECT_FALSE(parse_url(bad)) << bad;
 }
 

@@ -46,6 +46,21 @@ TEST(Link, introduces_both_sides_and_carries_frames_both_ways) {
   EXPECT_EQ(server.link->send({"nobody", {1}}, "x"), Sent::kGone);
 }
 
+TEST(Link, goes_by_an_address_of_ipv6_as_well) {
+  if (!way_to({"::1", 1})) GTEST_SKIP() << "no IPv6 here";
+  const GuardedPort port;
+  Binding place = port.binding();
+  place.at.host = "::1";
+  Server server(place);
+  EXPECT_EQ(server.link->endpoint().host, "::1");
+  EXPECT_NE(server.link->endpoint().port, 0);
+  Client client({server.link->endpoint(), port.client});
+  ASSERT_TRUE(server.log.wait_up(1));
+  ASSERT_TRUE(client.log.wait_up(1));
+  EXPECT_EQ(client.link.send("up"), Sent::kAccepted);
+  ASSERT_TRUE(server.log.wait_parcels(1));
+}
+
 TEST(Link, a_hundred_thousand_frames_arrive_in_order) {
   Server server;
   Client client({server.link->endpoint(), {}});
@@ -146,6 +161,47 @@ TEST(Link, another_build_is_refused_with_an_error_that_says_so) {
   EXPECT_EQ(down.reason, Down::Reason::kRefused);
   EXPECT_NE(down.error.message.find("'bbb'"), std::string::npos) << down.error.message;
   EXPECT_NE(down.error.message.find("'aaa'"), std::string::npos) << down.error.message;
+}
+
+TEST(Link, PB_1_another_build_of_one_version_is_refused_by_name_with_both) {
+  Hello ours;
+  ours.program = {.version = "tandem 0.1.0", .id = "1a2b3c"};
+  Server server(here(), 1, quick(), ours);
+  Hello theirs = actor(1);
+  theirs.program = {.version = "tandem 0.1.0", .id = "9f8e7d"};
+  Client client({server.link->endpoint(), {}}, theirs);
+  ASSERT_TRUE(client.log.wait_down(1));
+  const Down down = client.log.downs()[0];
+  EXPECT_EQ(down.reason, Down::Reason::kRefused);
+  for (const char* const part :
+       {"controller is tandem 0.1.0 build 1a2b3c", "job/rollout/0 is tandem 0.1.0 build 9f8e7d"})
+    EXPECT_NE(down.error.message.find(part), std::string::npos) << down.error.message;
+  theirs.program = ours.program;
+  Client same({server.link->endpoint(), {}}, theirs);
+  EXPECT_TRUE(same.log.wait_up(1));
+}
+
+// Whatever another version writes into its introduction, its user is told why it does not come in.
+TEST(Link, an_introduction_that_cannot_be_read_is_refused_with_an_error) {
+  Server server;
+  zmq::context_t context;
+  zmq::socket_t dealer(context, zmq::socket_type::dealer);
+  const Time end = steady_now() + kPatience;
+  dealer.set(zmq::sockopt::routing_id, "node/gpu-3@7#1~00000000");
+  dealer.set(zmq::sockopt::rcvtimeo, static_cast<int>(kPatience / milliseconds(1)));
+  dealer.connect(to_string(server.link->endpoint()));
+  const std::string hello = packet_of(PacketKind::kHello, "of another version");
+  ASSERT_TRUE(dealer.send(zmq::buffer(hello)));
+  zmq::message_t answer;
+  while (steady_now() < end && dealer.recv(answer)) {
+    const std::string_view packet(answer.data<char>(), answer.size());
+    if (packet.empty() || static_cast<PacketKind>(packet.front()) != PacketKind::kRefusal) continue;
+    const auto refusal = wire::decode<Refusal>(packet.substr(1));
+    ASSERT_TRUE(refusal);
+    EXPECT_NE(refusal->error.message.find("another version"), std::string::npos);
+    return;
+  }
+  FAIL() << "no refusal";
 }
 
 TEST(Link, LK_2_who_is_not_admitted_evicts_nobody) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "runtime/link/free_port.h"
 #include "tests/runtime/link/bindings.h"
 #include "tests/runtime/patience.h"
 
@@ -115,6 +116,25 @@ TEST(ZmqSocket, AUnixSocketWhoseFolderWasRemovedIsBoundAgain) {  // ZQ-2
   Counter after(echo.at(), "after");
   EXPECT_TRUE(after.wait());
   EXPECT_TRUE(before.count_again());
+}
+
+TEST(ZmqSocket, PN_1_takes_a_port_of_its_range_and_names_the_range_that_has_none) {
+  const std::uint16_t free = free_port().value();
+  const GuardedPort port;
+  Binding place = port.binding();
+  place.ports = {free, free};
+  IoThread io("listener");
+  io.run([&] {
+    ZmqSocket first(io, zmq::socket_type::router, kOptions);
+    const auto bound = first.bind(place);
+    ASSERT_TRUE(bound) << render(bound.error());
+    EXPECT_EQ(bound->port, free);
+    ZmqSocket second(io, zmq::socket_type::router, kOptions);
+    const auto none = second.bind(place);
+    ASSERT_FALSE(none);
+    EXPECT_NE(none.error().message.find(to_string(place.ports)), std::string::npos)
+        << none.error().message;
+  });
 }
 
 }  // namespace

@@ -268,8 +268,8 @@ TEST_F(AgentTest, RunsAUsersProgramWithItsWordsInAVariable) {
   EXPECT_EQ(std::get<RankExited>(events[1]).code, 0);
   std::ifstream log(directory_ / "program.log");
   const std::string said{std::istreambuf_iterator<char>(log), {}};
-  std::string words = "job-1/counter/0|7|0||||" + std::to_string(getpid()) + "|12|";
-  for (std::size_t at = 0, n = 0; n < 7; ++n) {
+  std::string words = "job-1/counter/0|7|0|||||" + std::to_string(getpid()) + "|12|";
+  for (std::size_t at = 0, n = 0; n < 8; ++n) {
     at = words.find('|', at);
     words[at] = kActorWordSeparator;
   }
