@@ -6,6 +6,9 @@
 //   weights/raw_zmq_curve   the same with CURVE; beside raw_zmq
 //   weights/tcp_fetch       a rollout's copy over TCP loopback, checksum included; beside
 //                           raw_zmq_curve
+//   weights/tcp_delta       from publish() of a bf16 version, of which so many of 10,000 elements
+//                           have changed, to a rollout that has the version before has it whole and
+//                           verified, over TCP loopback; beside the same without deltas
 // p50_us is the median time of one version, and `ratio` the median of what stands beside the row
 // over it: above 1 the row is the faster one. bytes_per_second is of all iterations.
 #include <benchmark/benchmark.h>
@@ -87,12 +90,18 @@ class Copies {
 // A publisher whose slots have all been written once.
 class Family {
  public:
-  Family(const device::Buffer& arena, weights::WeightsType type)
+  Family(const device::Buffer& arena, weights::WeightsType type,
+         weights::DeltaUse delta = weights::DeltaUse::kNever)
       : arena_(arena),
         config_{.type = type,
-                .name = weights::weights_name("bench", std::to_string(getpid())),
+                .name = weights::weights_name(
+                    "bench", std::to_string(getpid()) + std::string(spelling(delta))),
                 .slots = kSlots,
-                .layout = {.arena_bytes = arena.size(), .hash = 1, .manifest_json = "{}\n"}},
+                .layout = {.arena_bytes = arena.size(),
+                           .hash = 1,
+                           .manifest_json = "{}\n",
+                           .tensors = {{.name = "w", .bytes = arena.size()}}},
+                .delta = delta},
         publisher_(must(weights::make_publisher(config_))) {
     for (int i = 0; i < kSlots; ++i) publish();
   }
@@ -144,6 +153,39 @@ class Installer {
   std::int64_t installed_ = 0;
 };
 
+// A rollout that follows its learner from version to version.
+class Follower {
+ public:
+  Follower(device::Buffer& arena, std::int64_t changes, weights::DeltaUse delta)
+      : arena_(arena),
+        changes_(static_cast<std::size_t>(changes)),
+        family_(arena, weights::WeightsType::kTcp, delta),
+        subscriber_(weights::make_subscriber(family_.config())),
+        buffer_(filled(arena.size())) {
+    subscriber_->look_at(*family_.source());
+    for (int i = 0; i < kSlots; ++i) next();  // each slot's first
+  }
+  void next() {
+    const auto elements = arena_.as<std::uint16_t>();
+    for (std::size_t at = ++steps_ % 100; at < elements.size(); at += 10'000 / changes_)
+      ++elements[at];
+    family_.publish();
+    while (!subscriber_->available(family_.newest())) look_later();
+    must(subscriber_->begin(family_.newest(), buffer_.bytes()));
+    while (!must(subscriber_->progress(kBytesPerStep)).complete) look_later();
+  }
+
+ private:
+  static void look_later() { ::poll(nullptr, 0, 1); }
+
+  device::Buffer& arena_;
+  std::size_t changes_;
+  std::size_t steps_ = 0;
+  Family family_;
+  std::unique_ptr<weights::WeightSubscriber> subscriber_;
+  device::Buffer buffer_;
+};
+
 std::uint64_t bytes_of(const benchmark::State& state) {
   return static_cast<std::uint64_t>(state.range(0)) << 20;
 }
@@ -180,6 +222,14 @@ void tcp_fetch(benchmark::State& state) {
       state, arena.size(), [&] { installer.next(); }, [&] { curve.fetch(arena.size()); });
 }
 
+void tcp_delta(benchmark::State& state) {
+  device::Buffer arena = filled(std::uint64_t{256} << 20);
+  Follower whole(arena, state.range(0), weights::DeltaUse::kNever);
+  Follower delta(arena, state.range(0), weights::DeltaUse::kAuto);
+  measure(
+      state, arena.size(), [&] { delta.next(); }, [&] { whole.next(); });
+}
+
 void raw_zmq(benchmark::State& state) {
   RawStream plain(Encryption::kNone);
   measure(state, bytes_of(state), [&] { plain.fetch(bytes_of(state)); }, {});
@@ -193,10 +243,10 @@ void raw_zmq_curve(benchmark::State& state) {
 }
 
 void add(const std::string& name, void (*function)(benchmark::State&),
-         const std::vector<std::int64_t>& mebibytes) {
+         const std::vector<std::int64_t>& arguments, const char* argument = "mib") {
   auto* row = benchmark::RegisterBenchmark(("weights/" + name).c_str(), function);
-  row->ArgName("mib")->UseManualTime()->Unit(benchmark::kMillisecond);
-  for (const std::int64_t size : mebibytes) row->Arg(size);
+  row->ArgName(argument)->UseManualTime()->Unit(benchmark::kMillisecond);
+  for (const std::int64_t value : arguments) row->Arg(value);
 }
 
 int run_weights(int argc, char** argv) {
@@ -211,6 +261,7 @@ int run_weights(int argc, char** argv) {
   add("raw_zmq", raw_zmq, by_tcp);
   add("raw_zmq_curve", raw_zmq_curve, by_tcp);
   add("tcp_fetch", tcp_fetch, by_tcp);
+  add("tcp_delta", tcp_delta, {60, 200, 1000}, "of_10000");
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 64;
   benchmark::RunSpecifiedBenchmarks();

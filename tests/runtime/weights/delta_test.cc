@@ -116,6 +116,47 @@ TEST(Delta, WD2WhatIsDamagedIsRefusedAndChangesNoByte) {
   }
 }
 
+// Blocks that nobody has encoded, with the right checksum. Who sends them can spoil the version,
+// which its own checksum tells, and nothing else.
+TEST(Delta, WD2AForgedOneIsRefusedOrWritesIntoTheVersionAlone) {
+  constexpr std::size_t kHead = 64, kSection = 24, kGuard = 64 << 10;
+  int refused = 0, applied = 0;
+  for (std::uint64_t seed = 0; seed < 80; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Rng rng(seed);
+    const WeightsLayout layout = random_layout(rng);
+    const Bytes base = random_arena(rng, layout.arena_bytes);
+    Delta delta = delta_of(layout, base, changed(rng, base, 1 + rng.below(3000)));
+    if (delta.bytes.size() == kHead) continue;  // nothing has changed
+    std::uint64_t blocks = 0;
+    std::memcpy(&blocks, delta.bytes.data() + kHead + sizeof(blocks), sizeof blocks);
+    const auto section = std::span(delta.bytes).subspan(kHead, kSection + blocks);
+    // Half of them in the head of the first block and behind it, the others anywhere.
+    const std::size_t reach = rng.below(2) ? std::min<std::size_t>(blocks, 12) : blocks;
+    for (std::uint64_t flips = 1 + rng.below(3); flips > 0; --flips)
+      section[kSection + rng.below(reach)] ^= static_cast<std::byte>(1 << rng.below(8));
+    Checksum64 checksum;
+    checksum.update(section.first(kSection - sizeof(std::uint64_t)));
+    checksum.update(section.subspan(kSection));
+    const std::uint64_t value = checksum.value();
+    std::memcpy(section.data() + kSection - sizeof value, &value, sizeof value);
+    Bytes memory(kGuard + layout.arena_bytes + kGuard);
+    const auto arena = std::span(memory).subspan(kGuard, layout.arena_bytes);
+    std::ranges::copy(base, arena.begin());
+    if (apply_delta(layout, delta.name, delta.bytes, arena)) {
+      ++applied;
+    } else {
+      ++refused;
+      EXPECT_TRUE(std::ranges::equal(arena, base));
+    }
+    const auto none = [](std::byte byte) { return byte == std::byte{0}; };
+    EXPECT_TRUE(std::ranges::all_of(std::span(memory).first(kGuard), none));
+    EXPECT_TRUE(std::ranges::all_of(std::span(memory).last(kGuard), none));
+  }
+  EXPECT_GT(refused, 10);
+  EXPECT_GT(applied, 10);
+}
+
 // One tensor of bf16 of a million elements, every `every`-th of which changes.
 std::uint64_t bytes_with(std::uint64_t every) {
   constexpr std::uint64_t kElements = 1 << 20;
