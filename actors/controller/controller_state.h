@@ -194,7 +194,7 @@ bool has_worked(const JobRecord& job, const ActorRecord& actor);  // in any inca
 // that role.
 bool wanted(const JobRecord& job, const ActorRecord& actor);
 
-// What a controller is told at its start about its cluster.
+// The rules of a cluster. The controller gets them as options when it starts.
 struct ClusterRules {
   // For so long a host that hears of no controller keeps its ranks.
   Duration node_grace = node::kNodeGraceDefault;

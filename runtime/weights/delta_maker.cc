@@ -11,12 +11,6 @@ namespace {
 constexpr std::uint64_t kBytesPerStep = std::uint64_t{4} << 20;
 constexpr std::uint64_t kSkipMax = 63;
 
-// Of all deltas that are kept. One of kAlways may be a little larger than a version.
-std::uint64_t kept_bytes(const WeightsConfig& config) {
-  const std::uint64_t arena = config.layout.arena_bytes;
-  return config.delta == DeltaUse::kAlways ? 2 * arena + kBytesPerStep : arena / 2;
-}
-
 }  // namespace
 
 bool DeltaTrials::next() {
@@ -31,7 +25,7 @@ void DeltaTrials::done(bool worth_it) {
 }
 
 DeltaMaker::DeltaMaker(const WeightsConfig& config, SharedPins& pins)
-    : config_(config), pins_(pins), log_(kept_bytes(config)) {}
+    : config_(config), pins_(pins), log_(delta_bytes_end(config)) {}
 
 bool DeltaMaker::wants(bool wanted) {
   if (config_.delta == DeltaUse::kNever || config_.layout.tensors.empty() || !wanted) return false;

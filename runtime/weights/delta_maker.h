@@ -42,7 +42,8 @@ class DeltaMaker {
   // Gives up the work under way.
   void stop();
 
-  // What subscribers are told: the versions in the slots, but for those that are still compared.
+  // The versions that subscribers may fetch: those in the slots, without the ones whose delta is
+  // still being made.
   std::vector<WeightOffer> offers() const;
   const DeltaLog& log() const { return log_; }
 

@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <fstream>
-#include <limits>
 #include <ranges>
 
 #include "runtime/base/check.h"
@@ -108,8 +107,9 @@ std::string layout_difference(const std::string& ours, const std::string& theirs
 }
 
 std::uint64_t delta_bytes_end(const WeightsConfig& config) {
-  if (config.delta == DeltaUse::kAlways) return std::numeric_limits<std::uint64_t>::max();
-  return config.layout.arena_bytes / 2;
+  // One in which every element has changed has its heads besides, less than the version again.
+  const std::uint64_t arena = config.layout.arena_bytes;
+  return config.delta == DeltaUse::kAlways ? 2 * arena + (std::uint64_t{1} << 20) : arena / 2;
 }
 
 std::string weights_name(std::string_view job, const std::filesystem::path& run_directory) {

@@ -79,7 +79,8 @@ struct WeightsConfig {
   DeltaUse delta = DeltaUse::kNever;
 };
 
-// Deltas that together have so many bytes are not worth it: the version is fetched whole.
+// Deltas that together have so many bytes are neither kept nor fetched: the version is fetched
+// whole. So this also bounds what a subscriber keeps of a delta that it is offered.
 std::uint64_t delta_bytes_end(const WeightsConfig& config);
 
 // A name of a weight family that two runs on one host do not share, fit for a file name: job

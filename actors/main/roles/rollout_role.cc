@@ -68,8 +68,12 @@ bool versions_arrive(const job::JobSpec& job, DeviceKind device, Hosts hosts) {
 bool has_server(const job::JobSpec& job) { return job.rollout.name != job::EngineName::kNative; }
 
 MemoryDemand rollout_memory(const job::JobSpec& job, const PlannedModel& model, Hosts hosts) {
-  if (has_server(job)) return served_memory(job, model);
   const std::int64_t published = rollout_bytes(model::published_manifest(model.config).bytes_total);
+  if (has_server(job)) {
+    MemoryDemand demand = served_memory(job, model);
+    add_row(demand, "changes of weights", changes_bytes(job, hosts, published));
+    return demand;
+  }
   const DeviceKind device = planned_device(job.pools.rollout.gpus_per_actor);
   const rollout::EngineConfig config = engine_config(job, 0);
   MemoryDemand demand;
